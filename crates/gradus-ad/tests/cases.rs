@@ -228,7 +228,7 @@ impl Problem<'_> {
         args.extend(last.map(Value::f64));
         let value = machine.call(name, &args).map_err(told)?;
         let scalars = match &value {
-            Some(Value::Many(members)) => members.iter().map(Value::as_f64).collect(),
+            Some(Value::Elements(members)) => members.iter().map(Value::as_f64).collect(),
             Some(value) => vec![value.as_f64()],
             None => Vec::new(),
         };

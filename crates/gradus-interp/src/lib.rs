@@ -21,7 +21,7 @@ mod tests;
 mod trap;
 mod values;
 
-pub use crate::run::linearized_replay::{Curves, Step};
+pub use crate::run::linearized_replay::{ReplayMode, ReplayStep};
 pub use crate::run::machine::{Machine, Options};
 pub use crate::values::value::{Address, Value};
 pub use trap::{Trap, TrapKind};

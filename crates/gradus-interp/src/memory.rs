@@ -11,7 +11,7 @@ use gradus_ir::FuncId;
 use std::collections::VecDeque;
 
 const RANGE_BITS: u32 = 36;
-const MIDDLE: u64 = 1 << 34;
+const START_OFFSET: u64 = 1 << 34;
 const MAX_OBJECTS: usize = 1 << 28;
 /// The number of dead objects whose numbers are not reused.
 const QUARANTINE: usize = 1 << 20;
@@ -24,7 +24,7 @@ const UNDEFINED: u8 = 0;
 
 /// The kind of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ObjectKind {
     /// A heap block, allocated and freed by the program.
     Heap,
     /// A stack object of a function.
@@ -43,7 +43,7 @@ struct Object {
     bytes: Vec<u8>,
     /// The state per byte; empty if all bytes are defined.
     state: Vec<u8>,
-    place: Place,
+    place: ObjectKind,
     alive: bool,
 }
 
@@ -62,7 +62,7 @@ impl Memory {
             base: 0,
             bytes: Vec::new(),
             state: Vec::new(),
-            place: Place::Static,
+            place: ObjectKind::Static,
             alive: false,
         };
         Memory {
@@ -78,11 +78,11 @@ impl Memory {
         &mut self,
         size: u64,
         align: u64,
-        place: Place,
+        place: ObjectKind,
         defined: bool,
     ) -> Eval<Address> {
         self.used_bytes = self.used_bytes.saturating_add(size);
-        if size >= MIDDLE || self.used_bytes > self.limit_bytes {
+        if size >= START_OFFSET || self.used_bytes > self.limit_bytes {
             return fault(TrapKind::Limit, "the program allocates too much memory");
         }
         let align = align.max(1).next_power_of_two().min(1 << 20);
@@ -97,7 +97,7 @@ impl Memory {
         if number >= MAX_OBJECTS {
             return fault(TrapKind::Limit, "the program allocates too many objects");
         }
-        let base = ((number as u64) << RANGE_BITS) + MIDDLE + align;
+        let base = ((number as u64) << RANGE_BITS) + START_OFFSET + align;
         let object = Object {
             base,
             bytes: vec![0; size as usize],
@@ -116,7 +116,7 @@ impl Memory {
     }
 
     /// Ends the lifetime of the object at `address`.
-    pub fn kill(&mut self, address: Address) {
+    pub fn end_lifetime(&mut self, address: Address) {
         let number = (address.0 >> RANGE_BITS) as usize;
         if let Some(object) = self.objects.get_mut(number)
             && object.alive
@@ -140,19 +140,19 @@ impl Memory {
         if !object.alive {
             return fault(TrapKind::BadFree, "the block was freed before");
         }
-        if object.place != Place::Heap || object.base != address.0 {
+        if object.place != ObjectKind::Heap || object.base != address.0 {
             return fault(
                 TrapKind::BadFree,
                 "what is freed is not the start of a heap block",
             );
         }
-        self.kill(address);
+        self.end_lifetime(address);
         Ok(())
     }
 
     /// Returns the number of live heap objects.
     pub fn heap_blocks(&self) -> usize {
-        let heap = |o: &&Object| o.alive && o.place == Place::Heap;
+        let heap = |o: &&Object| o.alive && o.place == ObjectKind::Heap;
         self.objects.iter().filter(heap).count()
     }
 
@@ -175,7 +175,7 @@ impl Memory {
     pub fn function(&self, address: u64) -> Option<FuncId> {
         let object = self.objects.get((address >> RANGE_BITS) as usize)?;
         match object.place {
-            Place::Function(func) if object.base == address => Some(func),
+            ObjectKind::Function(func) if object.base == address => Some(func),
             _ => None,
         }
     }
@@ -215,8 +215,8 @@ impl Memory {
         let (number, offset) = self.locate(address, size)?;
         let object = &mut self.objects[number];
         match object.place {
-            Place::Constant => fault(TrapKind::ReadOnly, "a constant is written"),
-            Place::Function(_) => fault(TrapKind::ReadOnly, "a function is written"),
+            ObjectKind::Constant => fault(TrapKind::ReadOnly, "a constant is written"),
+            ObjectKind::Function(_) => fault(TrapKind::ReadOnly, "a function is written"),
             _ => Ok((object, offset)),
         }
     }
@@ -350,7 +350,7 @@ impl Memory {
     }
 
     /// Writes bytes, constants included: for the initialisation of memory.
-    pub fn set(&mut self, address: Address, bytes: &[u8]) -> Eval<()> {
+    pub fn initialize_bytes(&mut self, address: Address, bytes: &[u8]) -> Eval<()> {
         let (number, offset) = self.locate(address.0, bytes.len() as u64)?;
         let object = &mut self.objects[number];
         object.bytes[offset..offset + bytes.len()].copy_from_slice(bytes);
@@ -361,7 +361,7 @@ impl Memory {
     }
 
     /// Returns the bytes of a C string without the terminating zero.
-    pub fn text(&self, address: u64) -> Eval<Vec<u8>> {
+    pub fn c_string(&self, address: u64) -> Eval<Vec<u8>> {
         let mut text = Vec::new();
         loop {
             let byte = self.bytes(address.wrapping_add(text.len() as u64), 1)?[0];

@@ -53,7 +53,7 @@ fn trap(text: &str) -> TrapKind {
 }
 
 /// Returns the kind of trap raised by the ops of a body without result.
-fn trapped(ops: &str) -> TrapKind {
+fn trap_of_ops(ops: &str) -> TrapKind {
     trap(&format!("{HEAD}func @f() -> void {{ {ops}\n return }}"))
 }
 

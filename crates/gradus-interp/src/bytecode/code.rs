@@ -17,7 +17,7 @@ pub(crate) type Reg = u32;
 pub(crate) const CONST: u32 = 1 << 31;
 
 /// An instruction index.
-pub(crate) type Place = u32;
+pub(crate) type InstrIndex = u32;
 
 /// The bytecode of one body.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(crate) struct Code {
     pub registers: u32,
     pub params: Vec<Reg>,
     /// `byval` parameters: index, size and alignment in bytes.
-    pub copied: Vec<(usize, u64, u64)>,
+    pub byval_params: Vec<(usize, u64, u64)>,
     pub variadic: bool,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct CallSite {
     pub result: Option<(Reg, Shape)>,
     pub flags: Flags,
     /// The landing pad, for an invoke.
-    pub unwind: Option<Place>,
+    pub unwind: Option<InstrIndex>,
 }
 
 /// An address: base + offset + Σ index·stride.
@@ -93,32 +93,32 @@ pub(crate) enum Instr {
         src: Reg,
     },
     /// A parallel assignment: all sources are read before any write.
-    Moves(Box<[(Reg, Reg)]>),
-    Jump(Place),
+    ParallelMoves(Box<[(Reg, Reg)]>),
+    Jump(InstrIndex),
     JumpUnless {
         condition: Reg,
-        to: Place,
+        to: InstrIndex,
     },
     Switch {
         value: Reg,
-        cases: Box<[(u128, Place)]>,
-        default: Place,
+        cases: Box<[(u128, InstrIndex)]>,
+        default: InstrIndex,
     },
     /// Exits a counted loop if `index >= count`.
     ForTest {
         index: Reg,
         count: Reg,
-        exit: Place,
+        exit: InstrIndex,
     },
     ForNext {
         index: Reg,
-        head: Place,
+        head: InstrIndex,
     },
     Return(Option<Reg>),
     Unreachable,
     Resume(Reg),
     /// Raises a trap: the op is not executable.
-    Fail(Box<str>),
+    NotExecutable(Box<str>),
 
     Binary {
         op: BinaryOp,
@@ -262,11 +262,11 @@ pub(crate) enum Instr {
     },
 
     /// Task and lock events, relevant for race detection only.
-    Strands(Strands),
+    Strands(StrandEvent),
     ParStart(Box<ParForInfo>),
     ParIndex {
         info: Box<ParForInfo>,
-        exit: Place,
+        exit: InstrIndex,
     },
     Combine {
         op: ReduceOp,
@@ -280,7 +280,7 @@ pub(crate) enum Instr {
         team: bool,
         extents: Box<[Reg]>,
         params: Box<[Reg]>,
-        end: Place,
+        end: InstrIndex,
     },
     RankEnd,
     Barrier {
@@ -295,14 +295,14 @@ pub(crate) enum Instr {
     ShareTest {
         state: Reg,
         index: Reg,
-        exit: Place,
+        exit: InstrIndex,
     },
     ShareNext {
         state: Reg,
-        head: Place,
+        head: InstrIndex,
     },
     Single {
-        skip: Place,
+        skip: InstrIndex,
     },
     /// Broadcasts the rank's results of a `single` to all ranks.
     Publish(Box<[Reg]>),
@@ -312,13 +312,13 @@ pub(crate) enum Instr {
 
 /// Task and lock events. Execution is serial; the events only drive race detection.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Strands {
+pub(crate) enum StrandEvent {
     Scope,
     ScopeEnd,
     /// A task: `beside` is the condition for running concurrently with the continuation, `serial` the
     /// condition for running inner tasks undeferred.
     Task {
-        beside: Option<Reg>,
+        condition: Option<Reg>,
         serial: Option<Reg>,
     },
     TaskEnd,

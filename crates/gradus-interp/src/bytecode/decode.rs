@@ -4,7 +4,7 @@
 //! the operands to the owner's registers and jumps. Forward jumps are patched when the decoder reaches the
 //! target. An op that is not executable becomes [`Instr::Fail`], which traps only when executed.
 
-use crate::bytecode::code::{CONST, Code, Instr, Place, Reg};
+use crate::bytecode::code::{CONST, Code, Instr, InstrIndex, Reg};
 use crate::values::value::{Address, Value};
 use crate::values::value_layout::Shape;
 use gradus_ir::{
@@ -21,17 +21,17 @@ pub(crate) struct Symbols {
 }
 
 /// The reason why an op is not executable.
-pub(crate) type Unfit = String;
+pub(crate) type NotExecutable = String;
 
 /// An op whose regions are being decoded.
-pub(crate) struct Open {
+pub(crate) struct OpenOp {
     pub op: Op,
     /// The loop header.
-    pub head: Place,
+    pub head: InstrIndex,
     /// The instructions that jump to the end of the op.
-    pub to_end: Vec<Place>,
+    pub exits: Vec<InstrIndex>,
     /// The instruction that enters the regions.
-    pub entry: Place,
+    pub entry: InstrIndex,
     /// The op's private registers.
     pub scratch: Reg,
 }
@@ -49,7 +49,7 @@ pub(crate) struct Decoder<'a> {
     pub code: Code,
     registers: Vec<Reg>,
     constants: HashMap<ConstId, Reg>,
-    pub open: Vec<Open>,
+    pub open: Vec<OpenOp>,
     /// The op of the instructions being emitted.
     pub at: Op,
 }
@@ -71,7 +71,7 @@ pub(crate) fn decode(unit: &Unit, symbols: &Symbols, func: FuncId, body: &Body) 
             consts: Vec::new(),
             registers: 0,
             params: Vec::new(),
-            copied: copied_params(unit, func),
+            byval_params: byval_params(unit, func),
             variadic,
         },
         registers: vec![Reg::MAX; body.values.len()],
@@ -93,11 +93,11 @@ impl<'a> Decoder<'a> {
                 Step::Ops(Some(op)) => {
                     stack.push(Step::Ops(self.body.next(op)));
                     self.at = op;
-                    let entry = self.here();
+                    let entry = self.next_index();
                     if let Err(why) = self.op(op) {
                         self.code.instrs.truncate(entry as usize);
                         self.code.ops.truncate(entry as usize);
-                        self.emit(Instr::Fail(why.into()));
+                        self.emit(Instr::NotExecutable(why.into()));
                         continue;
                     }
                     if !self.body.op_regions(op).is_empty() {
@@ -121,13 +121,13 @@ impl<'a> Decoder<'a> {
 
     // ---- emitting --------------------------------------------------------------------------
 
-    pub fn here(&self) -> Place {
-        self.code.instrs.len() as Place
+    pub fn next_index(&self) -> InstrIndex {
+        self.code.instrs.len() as InstrIndex
     }
-    pub fn emit(&mut self, instr: Instr) -> Place {
+    pub fn emit(&mut self, instr: Instr) -> InstrIndex {
         self.code.instrs.push(instr);
         self.code.ops.push(self.at);
-        self.here() - 1
+        self.next_index() - 1
     }
     pub fn fresh(&mut self) -> Reg {
         self.code.registers += 1;
@@ -147,7 +147,7 @@ impl<'a> Decoder<'a> {
         self.register(self.body.result(op))
     }
     /// Returns the register or constant of an operand.
-    pub fn src(&mut self, value: gradus_ir::Value) -> Result<Reg, Unfit> {
+    pub fn operand_reg(&mut self, value: gradus_ir::Value) -> Result<Reg, NotExecutable> {
         let Definition::Const(id) = self.body.values[value].def else {
             return Ok(self.register(value));
         };
@@ -160,16 +160,16 @@ impl<'a> Decoder<'a> {
         self.constants.insert(id, reg);
         Ok(reg)
     }
-    pub fn operand(&mut self, op: Op, index: usize) -> Result<Reg, Unfit> {
-        self.src(self.body.operand(op, index))
+    pub fn operand(&mut self, op: Op, index: usize) -> Result<Reg, NotExecutable> {
+        self.operand_reg(self.body.operand(op, index))
     }
-    pub fn srcs(
+    pub fn operand_regs(
         &mut self,
         values: impl IntoIterator<Item = gradus_ir::Value>,
-    ) -> Result<Vec<Reg>, Unfit> {
-        values.into_iter().map(|v| self.src(v)).collect()
+    ) -> Result<Vec<Reg>, NotExecutable> {
+        values.into_iter().map(|v| self.operand_reg(v)).collect()
     }
-    pub fn shape(&self, ty: TypeId) -> Result<Shape, Unfit> {
+    pub fn shape(&self, ty: TypeId) -> Result<Shape, NotExecutable> {
         Shape::of(self.unit, ty).map_err(str::to_string)
     }
 
@@ -186,7 +186,7 @@ impl<'a> Decoder<'a> {
             clash
         });
         if clash {
-            self.emit(Instr::Moves(pairs.into()));
+            self.emit(Instr::ParallelMoves(pairs.into()));
             return;
         }
         for (dst, src) in pairs {
@@ -204,7 +204,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// Sets the jump target of an instruction.
-    pub fn patch(&mut self, at: Place, to: Place) {
+    pub fn patch(&mut self, at: InstrIndex, to: InstrIndex) {
         match &mut self.code.instrs[at as usize] {
             Instr::Jump(place)
             | Instr::JumpUnless { to: place, .. }
@@ -218,12 +218,12 @@ impl<'a> Decoder<'a> {
     }
 
     /// Opens an op with regions.
-    pub fn begin(&mut self, op: Op, entry: Place) {
-        let head = self.here();
-        self.open.push(Open {
+    pub fn open_op(&mut self, op: Op, entry: InstrIndex) {
+        let head = self.next_index();
+        self.open.push(OpenOp {
             op,
             head,
-            to_end: Vec::new(),
+            exits: Vec::new(),
             entry,
             scratch: 0,
         });
@@ -232,12 +232,12 @@ impl<'a> Decoder<'a> {
     // ---- structure -------------------------------------------------------------------------
 
     /// Emits the entry instructions of `if`, `switch`, `loop` or `for`.
-    pub fn structure(&mut self, op: Op) -> Result<(), Unfit> {
+    pub fn structure(&mut self, op: Op) -> Result<(), NotExecutable> {
         match self.body.kind(op) {
             OpKind::If => {
                 let condition = self.operand(op, 0)?;
                 let entry = self.emit(Instr::JumpUnless { condition, to: 0 });
-                self.begin(op, entry);
+                self.open_op(op, entry);
             }
             OpKind::Switch(cases) => {
                 let value = self.operand(op, 0)?;
@@ -247,17 +247,17 @@ impl<'a> Decoder<'a> {
                     cases,
                     default: 0,
                 });
-                self.begin(op, entry);
+                self.open_op(op, entry);
             }
             OpKind::Loop { .. } => {
-                let initial = self.srcs(self.body.operands(op))?;
+                let initial = self.operand_regs(self.body.operands(op))?;
                 let params = self.params(self.body.op_regions(op)[0]);
                 self.moves(&params, &initial);
-                let entry = self.here();
-                self.begin(op, entry);
+                let entry = self.next_index();
+                self.open_op(op, entry);
             }
             _ => {
-                let mut operands = self.srcs(self.body.operands(op))?;
+                let mut operands = self.operand_regs(self.body.operands(op))?;
                 let params = self.params(self.body.op_regions(op)[0]);
                 let count =
                     std::mem::replace(&mut operands[0], self.code.consts.len() as Reg | CONST);
@@ -268,8 +268,8 @@ impl<'a> Decoder<'a> {
                     count,
                     exit: 0,
                 });
-                self.begin(op, entry);
-                self.leave_from(entry);
+                self.open_op(op, entry);
+                self.add_exit(entry);
                 self.set_head(entry);
             }
         }
@@ -277,12 +277,12 @@ impl<'a> Decoder<'a> {
     }
 
     /// Records that an instruction jumps to the end of the innermost open op.
-    pub fn leave_from(&mut self, at: Place) {
+    pub fn add_exit(&mut self, at: InstrIndex) {
         if let Some(open) = self.open.last_mut() {
-            open.to_end.push(at);
+            open.exits.push(at);
         }
     }
-    pub fn set_head(&mut self, head: Place) {
+    pub fn set_head(&mut self, head: InstrIndex) {
         if let Some(open) = self.open.last_mut() {
             open.head = head;
         }
@@ -294,7 +294,7 @@ impl<'a> Decoder<'a> {
     }
 
     fn begin_region(&mut self, op: Op, index: usize) {
-        let here = self.here();
+        let here = self.next_index();
         let entry = self.open.last().map_or(0, |open| open.entry);
         match &mut self.code.instrs.get_mut(entry as usize) {
             Some(Instr::JumpUnless { to, .. }) if index == 1 => *to = here,
@@ -315,8 +315,8 @@ impl<'a> Decoder<'a> {
             unreachable!("an op with regions ends that was not begun");
         };
         self.at = open.op;
-        let here = self.here();
-        for at in open.to_end {
+        let here = self.next_index();
+        for at in open.exits {
             self.patch(at, here);
         }
         match self.body.kind(open.op) {
@@ -338,8 +338,8 @@ impl<'a> Decoder<'a> {
     }
 
     /// Emits a region's terminator.
-    pub fn terminator(&mut self, op: Op) -> Result<(), Unfit> {
-        let values = self.srcs(self.body.operands(op))?;
+    pub fn terminator(&mut self, op: Op) -> Result<(), NotExecutable> {
+        let values = self.operand_regs(self.body.operands(op))?;
         match self.body.kind(op) {
             OpKind::Return => {
                 self.emit(Instr::Return(values.first().copied()));
@@ -351,7 +351,7 @@ impl<'a> Decoder<'a> {
                 self.emit(Instr::Unreachable);
             }
             OpKind::Repeat => self.repeat(&values),
-            _ => self.yielded(op, &values)?,
+            _ => self.emit_yield(op, &values)?,
         }
         Ok(())
     }
@@ -368,13 +368,13 @@ impl<'a> Decoder<'a> {
         let (next, results) = values[1..].split_at(params.len());
         self.moves(&params, next);
         self.emit(Instr::Jump(head));
-        let here = self.here();
+        let here = self.next_index();
         self.patch(again, here);
         let own = self.results(owner);
         self.moves(&own, results);
     }
 
-    fn yielded(&mut self, op: Op, values: &[Reg]) -> Result<(), Unfit> {
+    fn emit_yield(&mut self, op: Op, values: &[Reg]) -> Result<(), NotExecutable> {
         let Some((owner, head, scratch)) = self
             .open
             .last()
@@ -389,7 +389,7 @@ impl<'a> Decoder<'a> {
                 let index = params[0];
                 self.emit(Instr::ForNext { index, head });
             }
-            OpKind::ParFor { .. } => self.contribute(op, owner, values, head)?,
+            OpKind::ParFor { .. } => self.end_iteration(op, owner, values, head)?,
             OpKind::ShareFor { .. } => {
                 self.emit(Instr::ShareNext {
                     state: scratch,
@@ -407,11 +407,11 @@ impl<'a> Decoder<'a> {
             _ => {
                 let results = self.results(owner);
                 self.moves(&results, values);
-                self.strands_end(owner);
+                self.emit_strand_end(owner);
                 let last = self.body.op_regions(owner).last().copied();
                 if self.body.parent(op) != last {
                     let jump = self.emit(Instr::Jump(0));
-                    self.leave_from(jump);
+                    self.add_exit(jump);
                 }
             }
         }
@@ -420,7 +420,7 @@ impl<'a> Decoder<'a> {
 }
 
 /// Returns the `byval` parameters: index, size and alignment in bytes.
-fn copied_params(unit: &Unit, func: FuncId) -> Vec<(usize, u64, u64)> {
+fn byval_params(unit: &Unit, func: FuncId) -> Vec<(usize, u64, u64)> {
     let function = &unit.functions[func];
     let attrs = unit.attrs(function.attrs);
     let count = unit.param_types(function.ty).len();
@@ -440,7 +440,11 @@ fn copied_params(unit: &Unit, func: FuncId) -> Vec<(usize, u64, u64)> {
 }
 
 /// Returns the value of a constant.
-pub(crate) fn constant(unit: &Unit, symbols: &Symbols, id: ConstId) -> Result<Value, Unfit> {
+pub(crate) fn constant(
+    unit: &Unit,
+    symbols: &Symbols,
+    id: ConstId,
+) -> Result<Value, NotExecutable> {
     let constant = unit.constant(id);
     Ok(match &constant.kind {
         ConstKind::Int(n) | ConstKind::Float(n) => match Shape::of(unit, constant.ty)? {
@@ -452,7 +456,7 @@ pub(crate) fn constant(unit: &Unit, symbols: &Symbols, id: ConstId) -> Result<Va
         ConstKind::Poison => Value::Poison,
         ConstKind::Aggregate(members) => {
             let values = members.iter().map(|m| self::constant(unit, symbols, *m));
-            Value::Many(values.collect::<Result<_, _>>()?)
+            Value::Elements(values.collect::<Result<_, _>>()?)
         }
         ConstKind::Func(func) => Value::ptr(symbols.functions[func.index()]),
         ConstKind::Global { global, offset } => {

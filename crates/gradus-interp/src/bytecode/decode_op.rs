@@ -1,7 +1,7 @@
 //! The bytecode decoder for ops without regions and for calls.
 
 use crate::bytecode::code::{AddrInfo, CallSite, Callee, CastInfo, Clauses, Instr, Reg};
-use crate::bytecode::decode::{Decoder, Unfit, constant};
+use crate::bytecode::decode::{Decoder, NotExecutable, constant};
 use crate::values::value::Value;
 use crate::values::value_layout::{Num, Shape};
 use gradus_ir::{AllocaStorage, Atomicity, ConstKind, Flags, Op, OpKind, Type, TypeId};
@@ -9,7 +9,7 @@ use gradus_ir::{AllocaStorage, Atomicity, ConstKind, Flags, Op, OpKind, Type, Ty
 impl Decoder<'_> {
     /// Emits the instructions of one op.
     // table
-    pub(crate) fn op(&mut self, op: Op) -> Result<(), Unfit> {
+    pub(crate) fn op(&mut self, op: Op) -> Result<(), NotExecutable> {
         use OpKind::*;
         match self.body.kind(op) {
             Binary(_) | FNeg | ICmp(_) | FCmp(_) | Cast(_) => self.number_op(op),
@@ -21,7 +21,7 @@ impl Decoder<'_> {
             Call(_) | Invoke(_) => self.call(op),
             LandingPad(_) => self.landing_pad(op),
             If | Switch(_) | Loop { .. } | For { .. } => self.structure(op),
-            Scope | Spawn { .. } | Sync | Critical(_) => self.strands(op),
+            Scope | Spawn { .. } | Sync | Critical(_) => self.emit_strand_event(op),
             ParFor { .. } | Spmd { .. } | Barrier(_) | ShareFor { .. } | Single { .. } => {
                 self.parallel(op)
             }
@@ -30,21 +30,25 @@ impl Decoder<'_> {
         }
     }
 
-    fn operand_shape(&self, op: Op, index: usize) -> Result<Shape, Unfit> {
+    fn operand_shape(&self, op: Op, index: usize) -> Result<Shape, NotExecutable> {
         self.shape(self.body.ty(self.body.operand(op, index)))
     }
-    pub(crate) fn operand_num(&self, op: Op, index: usize) -> Result<(Num, Option<usize>), Unfit> {
+    pub(crate) fn operand_num(
+        &self,
+        op: Op,
+        index: usize,
+    ) -> Result<(Num, Option<usize>), NotExecutable> {
         let shape = self.operand_shape(op, index)?;
         match shape.num() {
             Some(num) => Ok((num, shape.lanes())),
             None => Err("arithmetic on an aggregate".into()),
         }
     }
-    fn result_shape(&self, op: Op) -> Result<Shape, Unfit> {
+    fn result_shape(&self, op: Op) -> Result<Shape, NotExecutable> {
         self.shape(self.body.ty(self.body.result(op)))
     }
 
-    fn number_op(&mut self, op: Op) -> Result<(), Unfit> {
+    fn number_op(&mut self, op: Op) -> Result<(), NotExecutable> {
         let flags = self.body.ops[op].flags;
         let (num, lanes) = self.operand_num(op, 0)?;
         let a = self.operand(op, 0)?;
@@ -104,13 +108,13 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    fn value_op(&mut self, op: Op) -> Result<(), Unfit> {
-        let operands = self.srcs(self.body.operands(op))?;
+    fn value_op(&mut self, op: Op) -> Result<(), NotExecutable> {
+        let operands = self.operand_regs(self.body.operands(op))?;
         let dst = self.result(op);
         let len = |d: &Self, i: usize| {
             d.operand_shape(op, i)?
                 .lanes()
-                .ok_or(Unfit::from("lanes of what is no vector"))
+                .ok_or(NotExecutable::from("lanes of what is no vector"))
         };
         let instr = match self.body.kind(op) {
             OpKind::Select => Instr::Select {
@@ -165,8 +169,8 @@ impl Decoder<'_> {
 
     // ---- memory ----------------------------------------------------------------------------
 
-    fn memory_op(&mut self, op: Op) -> Result<(), Unfit> {
-        let operands = self.srcs(self.body.operands(op))?;
+    fn memory_op(&mut self, op: Op) -> Result<(), NotExecutable> {
+        let operands = self.operand_regs(self.body.operands(op))?;
         let instr = match self.body.kind(op) {
             OpKind::Alloca(info) => Instr::Alloca {
                 stride: self.unit.layout.size_bytes(self.unit, info.ty),
@@ -180,7 +184,7 @@ impl Decoder<'_> {
                 let (align, ptr, dst) =
                     (u64::from(access.align_bytes), operands[0], self.result(op));
                 let atomic = access.order != Atomicity::NotAtomic;
-                match whole_bytes(&shape) {
+                match single_word_access(&shape) {
                     Some((bytes, mask)) => Instr::LoadBits {
                         bytes,
                         align,
@@ -202,7 +206,7 @@ impl Decoder<'_> {
                 let shape = self.operand_shape(op, 0)?;
                 let (align, value, ptr) = (u64::from(access.align_bytes), operands[0], operands[1]);
                 let atomic = access.order != Atomicity::NotAtomic;
-                match whole_bytes(&shape) {
+                match single_word_access(&shape) {
                     Some((bytes, _)) => Instr::StoreBits {
                         bytes,
                         align,
@@ -241,7 +245,7 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    fn addr(&mut self, op: Op, source: TypeId) -> Result<(), Unfit> {
+    fn addr(&mut self, op: Op, source: TypeId) -> Result<(), NotExecutable> {
         let mut info = AddrInfo {
             base: self.operand(op, 0)?,
             offset: 0,
@@ -280,7 +284,7 @@ impl Decoder<'_> {
                     let bytes = n.wrapping_mul(stride as i64) as u64;
                     info.offset = info.offset.wrapping_add(bytes);
                 }
-                None => terms.push((self.src(index)?, bits, stride as i64)),
+                None => terms.push((self.operand_reg(index)?, bits, stride as i64)),
             }
         }
         info.terms = terms.into();
@@ -306,7 +310,7 @@ impl Decoder<'_> {
 
     // ---- calls -----------------------------------------------------------------------------
 
-    fn call(&mut self, op: Op) -> Result<(), Unfit> {
+    fn call(&mut self, op: Op) -> Result<(), NotExecutable> {
         let invoke = matches!(self.body.kind(op), OpKind::Invoke(_));
         let callee = match self.unit.callee(self.body, op) {
             Some(func) => match self.unit.known(func) {
@@ -348,7 +352,7 @@ impl Decoder<'_> {
             unwind: None,
         })));
         if invoke {
-            self.begin(op, entry);
+            self.open_op(op, entry);
         }
         Ok(())
     }
@@ -358,14 +362,14 @@ impl Decoder<'_> {
         &mut self,
         callee: Callee,
         values: &[gradus_ir::Value],
-    ) -> Result<Vec<Reg>, Unfit> {
+    ) -> Result<Vec<Reg>, NotExecutable> {
         let marker = matches!(
             callee,
             Callee::Known(gradus_ir::externals::ExternalFn::Marker(_), _)
         );
         values
             .iter()
-            .map(|v| match self.src(*v) {
+            .map(|v| match self.operand_reg(*v) {
                 Err(_) if marker => {
                     self.code.consts.push(Value::Poison);
                     Ok((self.code.consts.len() - 1) as Reg | crate::bytecode::code::CONST)
@@ -375,12 +379,12 @@ impl Decoder<'_> {
             .collect()
     }
 
-    fn landing_pad(&mut self, op: Op) -> Result<(), Unfit> {
+    fn landing_pad(&mut self, op: Op) -> Result<(), NotExecutable> {
         let OpKind::LandingPad(pad) = self.body.kind(op) else {
             unreachable!("only landing pads are decoded as landing pads");
         };
         let catches = pad.clauses.iter().filter(|(filter, _)| !filter);
-        let catches: Result<Box<[Value]>, Unfit> = catches
+        let catches: Result<Box<[Value]>, NotExecutable> = catches
             .map(|(_, id)| constant(self.unit, self.symbols, *id))
             .collect();
         if pad.clauses.iter().any(|(filter, _)| *filter) {
@@ -400,7 +404,7 @@ impl Decoder<'_> {
 }
 
 /// Returns size in bytes and bit mask of a number that fits one 64-bit memory access.
-fn whole_bytes(shape: &Shape) -> Option<(u32, u64)> {
+fn single_word_access(shape: &Shape) -> Option<(u32, u64)> {
     match shape {
         Shape::Num(num) if num.bits() <= 64 => Some((num.bits().div_ceil(8), num.mask())),
         _ => None,

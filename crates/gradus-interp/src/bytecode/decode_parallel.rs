@@ -1,13 +1,13 @@
 //! The bytecode decoder for parallel ops, with serial semantics.
 
-use crate::bytecode::code::{Instr, ParForInfo, Reg, Strands};
-use crate::bytecode::decode::{Decoder, Unfit};
+use crate::bytecode::code::{Instr, ParForInfo, Reg, StrandEvent};
+use crate::bytecode::decode::{Decoder, NotExecutable};
 use gradus_ir::{BarrierScope, Op, OpKind, ReduceOp, SpmdKind};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 impl Decoder<'_> {
     /// Emits the entry instructions of a parallel op.
-    pub(crate) fn parallel(&mut self, op: Op) -> Result<(), Unfit> {
+    pub(crate) fn parallel(&mut self, op: Op) -> Result<(), NotExecutable> {
         match self.body.kind(op) {
             OpKind::Barrier(scope) => {
                 let grid = *scope == BarrierScope::Grid;
@@ -15,12 +15,12 @@ impl Decoder<'_> {
                 Ok(())
             }
             OpKind::Single { .. } => {
-                let others = self.srcs(self.body.operands(op))?;
+                let others = self.operand_regs(self.body.operands(op))?;
                 let results = self.results(op);
                 self.moves(&results, &others);
                 let entry = self.emit(Instr::Single { skip: 0 });
-                self.begin(op, entry);
-                self.leave_from(entry);
+                self.open_op(op, entry);
+                self.add_exit(entry);
                 Ok(())
             }
             OpKind::ShareFor {
@@ -47,15 +47,15 @@ impl Decoder<'_> {
                     index,
                     exit: 0,
                 });
-                self.begin(op, entry);
-                self.leave_from(entry);
+                self.open_op(op, entry);
+                self.add_exit(entry);
                 self.set_head(entry);
                 self.set_scratch(state);
                 Ok(())
             }
             OpKind::Spmd { kind, .. } => {
                 let team = *kind == SpmdKind::Team;
-                let extents = self.srcs(self.body.operands(op))?;
+                let extents = self.operand_regs(self.body.operands(op))?;
                 let params = self.params(self.body.op_regions(op)[0]);
                 let entry = self.emit(Instr::Spmd {
                     team,
@@ -63,8 +63,8 @@ impl Decoder<'_> {
                     params: params.into(),
                     end: 0,
                 });
-                self.begin(op, entry);
-                self.leave_from(entry);
+                self.open_op(op, entry);
+                self.add_exit(entry);
                 Ok(())
             }
             _ => self.par_for(op),
@@ -72,43 +72,43 @@ impl Decoder<'_> {
     }
 
     /// Emits the event of a scope, a task, a critical region or a sync.
-    pub(crate) fn strands(&mut self, op: Op) -> Result<(), Unfit> {
+    pub(crate) fn emit_strand_event(&mut self, op: Op) -> Result<(), NotExecutable> {
         let event = match self.body.kind(op) {
-            OpKind::Scope => Strands::Scope,
+            OpKind::Scope => StrandEvent::Scope,
             OpKind::Spawn {
                 has_condition: when,
                 has_final: serial,
             } => {
-                let operands = self.srcs(self.body.operands(op))?;
-                Strands::Task {
-                    beside: operands.first().copied().filter(|_| *when),
+                let operands = self.operand_regs(self.body.operands(op))?;
+                StrandEvent::Task {
+                    condition: operands.first().copied().filter(|_| *when),
                     serial: operands.last().copied().filter(|_| *serial),
                 }
             }
-            OpKind::Critical(name) => Strands::Lock(lock_number(name)),
+            OpKind::Critical(name) => StrandEvent::Lock(lock_number(name)),
             _ => {
-                self.emit(Instr::Strands(Strands::Sync));
+                self.emit(Instr::Strands(StrandEvent::Sync));
                 return Ok(());
             }
         };
         let entry = self.emit(Instr::Strands(event));
-        self.begin(op, entry);
+        self.open_op(op, entry);
         Ok(())
     }
 
     /// Emits the event at the end of a scope, task or critical region.
-    pub(crate) fn strands_end(&mut self, owner: Op) {
+    pub(crate) fn emit_strand_end(&mut self, owner: Op) {
         let event = match self.body.kind(owner) {
-            OpKind::Scope => Strands::ScopeEnd,
-            OpKind::Spawn { .. } => Strands::TaskEnd,
-            OpKind::Critical(_) => Strands::Unlock,
+            OpKind::Scope => StrandEvent::ScopeEnd,
+            OpKind::Spawn { .. } => StrandEvent::TaskEnd,
+            OpKind::Critical(_) => StrandEvent::Unlock,
             _ => return,
         };
         self.emit(Instr::Strands(event));
     }
 
-    fn par_for(&mut self, op: Op) -> Result<(), Unfit> {
-        let operands = self.srcs(self.body.operands(op))?;
+    fn par_for(&mut self, op: Op) -> Result<(), NotExecutable> {
+        let operands = self.operand_regs(self.body.operands(op))?;
         let indices = self.params(self.body.op_regions(op)[0]);
         let (extents, initial) = operands.split_at(indices.len());
         let results = self.results(op);
@@ -127,21 +127,21 @@ impl Decoder<'_> {
             info: info(),
             exit: 0,
         });
-        self.begin(op, entry);
-        self.leave_from(entry);
+        self.open_op(op, entry);
+        self.add_exit(entry);
         self.set_head(entry);
         Ok(())
     }
 
     /// Ends an iteration of a `par.for` or a combiner region: combines the contributions, enters the
     /// following combiner regions, and after the last region jumps to the next iteration.
-    pub(crate) fn contribute(
+    pub(crate) fn end_iteration(
         &mut self,
         end: Op,
         op: Op,
         values: &[Reg],
         head: u32,
-    ) -> Result<(), Unfit> {
+    ) -> Result<(), NotExecutable> {
         let OpKind::ParFor {
             reductions, dims, ..
         } = self.body.kind(op)

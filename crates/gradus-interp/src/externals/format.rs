@@ -1,7 +1,7 @@
 //! Format strings of `printf`.
 
 use crate::bytecode::code::CallSite;
-use crate::externals::number;
+use crate::externals::defined_arg;
 use crate::run::machine::Machine;
 use crate::trap::{Eval, TrapKind, fault};
 use crate::values::value::Value;
@@ -41,7 +41,7 @@ impl Machine<'_> {
                 continue;
             }
             at += 1;
-            let conversion = conversion(format, &mut at, args, &mut next)?;
+            let conversion = parse_conversion(format, &mut at, args, &mut next)?;
             if conversion.letter == b'%' {
                 out.push(b'%');
                 continue;
@@ -50,15 +50,15 @@ impl Machine<'_> {
             if wide.is_some_and(|num| num.bits() > 64) {
                 return fault(TrapKind::Unsupported, "a wide number is printed");
             }
-            let bits = number(args, next)?;
+            let bits = defined_arg(args, next)?;
             next += 1;
-            let text = self.converted(&conversion, bits)?;
+            let text = self.format_value(&conversion, bits)?;
             pad(&mut out, &conversion, text);
         }
         Ok(out)
     }
 
-    fn converted(&self, c: &Conversion, bits: u64) -> Eval<Vec<u8>> {
+    fn format_value(&self, c: &Conversion, bits: u64) -> Eval<Vec<u8>> {
         let cut = match (c.long, c.short) {
             (1.., _) => 64,
             (_, 0) => 32,
@@ -95,7 +95,12 @@ impl Machine<'_> {
     }
 }
 
-fn conversion(format: &[u8], at: &mut usize, args: &[Value], next: &mut usize) -> Eval<Conversion> {
+fn parse_conversion(
+    format: &[u8],
+    at: &mut usize,
+    args: &[Value],
+    next: &mut usize,
+) -> Eval<Conversion> {
     let mut c = Conversion::default();
     let byte = |at: usize| format.get(at).copied().unwrap_or(0);
     loop {
@@ -113,7 +118,7 @@ fn conversion(format: &[u8], at: &mut usize, args: &[Value], next: &mut usize) -
         if byte(*at) == b'*' {
             *at += 1;
             *next += 1;
-            return Ok(number(args, *next - 1)? as u32 as usize);
+            return Ok(defined_arg(args, *next - 1)? as u32 as usize);
         }
         let mut n = 0usize;
         while byte(*at).is_ascii_digit() {

@@ -4,7 +4,7 @@ use crate::bytecode::code::CallSite;
 use crate::externals::Outcome;
 use crate::run::machine::Machine;
 use crate::trap::{Eval, TrapKind, fault};
-use crate::values::arith::{each1, mask, signed};
+use crate::values::arith::{map_lanes, mask, signed};
 use crate::values::value::Value;
 use crate::values::value_layout::{Num, Shape};
 use gradus_ir::externals::IntFn;
@@ -29,7 +29,7 @@ impl Machine<'_> {
         let lanes = shape.lanes();
         let out = result.num().map_or(bits, Num::bits);
         let at = |i: usize, lane: usize| match args.get(i) {
-            Some(Value::Many(_)) | None => args.get(i).map_or(Value::Poison, |v| v.lane(lane)),
+            Some(Value::Elements(_)) | None => args.get(i).map_or(Value::Poison, |v| v.lane(lane)),
             Some(value) => value.clone(),
         };
         let one = |lane: usize| -> Eval<(Value, Value)> {
@@ -44,11 +44,11 @@ impl Machine<'_> {
         let pairs: Vec<(Value, Value)> = (0..lanes.unwrap_or(1)).map(one).collect::<Eval<_>>()?;
         let (values, flags): (Vec<Value>, Vec<Value>) = pairs.into_iter().unzip();
         let join = |values: Vec<Value>| match lanes {
-            Some(_) => Value::Many(values.into()),
+            Some(_) => Value::Elements(values.into()),
             None => values.into_iter().next().unwrap_or(Value::Poison),
         };
         Ok(Outcome::Value(match result {
-            Shape::Many(_) => Value::Many([join(values), join(flags)].into()),
+            Shape::Aggregate(_) => Value::Elements([join(values), join(flags)].into()),
             _ => join(values),
         }))
     }
@@ -58,13 +58,13 @@ impl Machine<'_> {
 fn special(id: IntFn, result: &Shape, num: Num, args: &[Value]) -> Eval<Option<Value>> {
     let len = result.lanes().unwrap_or(1);
     match id {
-        IntFn::Stepvector => Ok(Some(Value::Many(
+        IntFn::Stepvector => Ok(Some(Value::Elements(
             (0..len as u64).map(Value::Bits).collect(),
         ))),
         IntFn::ActiveLaneMask => match (args[0].wide(), args[1].wide()) {
             (Some(base), Some(end)) => {
                 let lane = |i: usize| Value::bool(base + (i as u128) < end);
-                Ok(Some(Value::Many((0..len).map(lane).collect())))
+                Ok(Some(Value::Elements((0..len).map(lane).collect())))
             }
             _ => Ok(Some(Value::Poison)),
         },
@@ -83,7 +83,7 @@ fn special(id: IntFn, result: &Shape, num: Num, args: &[Value]) -> Eval<Option<V
                     None => a.clone(),
                 })
             };
-            each1(result.lanes(), &args[0], one).map(Some)
+            map_lanes(result.lanes(), &args[0], one).map(Some)
         }
         _ => Ok(None),
     }

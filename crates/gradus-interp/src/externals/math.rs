@@ -2,11 +2,11 @@
 //! missing in Rust.
 
 use crate::bytecode::code::CallSite;
-use crate::externals::{Outcome, number};
-use crate::run::linearized_replay::{Bend, Way};
+use crate::externals::{Outcome, defined_arg};
+use crate::run::linearized_replay::{ReplayMode, SmoothOp};
 use crate::run::machine::Machine;
 use crate::trap::{Eval, TrapKind, fault};
-use crate::values::arith::{kept, maximum};
+use crate::values::arith::{apply_fast_math_flags, maximum};
 use crate::values::float::{from_f64, to_f64};
 use crate::values::value::Value;
 use crate::values::value_layout::{Num, Shape};
@@ -23,7 +23,8 @@ impl Machine<'_> {
             .iter()
             .map(|s| s.as_ref().and_then(Shape::num))
             .collect();
-        let mut one = |values: &[Value]| scalar(&mut self.way, id, &shapes, result, site, values);
+        let mut one =
+            |values: &[Value]| scalar(&mut self.replay, id, &shapes, result, site, values);
         let Some(len) = result.lanes() else {
             return one(args).map(Outcome::Value);
         };
@@ -40,7 +41,7 @@ impl Machine<'_> {
                 .collect();
             one(&values)
         });
-        Ok(Outcome::Value(Value::Many(lanes.collect::<Eval<_>>()?)))
+        Ok(Outcome::Value(Value::Elements(lanes.collect::<Eval<_>>()?)))
     }
 
     pub(crate) fn math_out(
@@ -56,7 +57,7 @@ impl Machine<'_> {
         };
         let kind = *kind;
         let size = kind.bits() as usize / 8;
-        let x = to_f64(kind, number(args, 0)?)?;
+        let x = to_f64(kind, defined_arg(args, 0)?)?;
         let float = |x: f64| from_f64(kind, x).map(Value::Bits);
         let (fraction, exponent) = libm::frexp(x);
         let (first, second) = match id {
@@ -73,31 +74,31 @@ impl Machine<'_> {
                 (value, f64::from(sign))
             }
             Remquo => {
-                let (value, quotient) = libm::remquo(x, to_f64(kind, number(args, 1)?)?);
+                let (value, quotient) = libm::remquo(x, to_f64(kind, defined_arg(args, 1)?)?);
                 (value, f64::from(quotient))
             }
         };
         let int = Value::Bits(u64::from(second as i32 as u32));
         match id {
             Sincos => {
-                self.put(number(args, 1)?, size, &float(first)?)?;
-                self.put(number(args, 2)?, size, &float(second)?)?;
+                self.store_result(defined_arg(args, 1)?, size, &float(first)?)?;
+                self.store_result(defined_arg(args, 2)?, size, &float(second)?)?;
                 Ok(Outcome::Nothing)
             }
             Modf => {
-                self.put(number(args, 1)?, size, &float(second)?)?;
+                self.store_result(defined_arg(args, 1)?, size, &float(second)?)?;
                 float(first).map(Outcome::Value)
             }
             Frexp | LgammaR => {
-                self.put(number(args, 1)?, 4, &int)?;
+                self.store_result(defined_arg(args, 1)?, 4, &int)?;
                 float(first).map(Outcome::Value)
             }
             Remquo => {
-                self.put(number(args, 2)?, 4, &int)?;
+                self.store_result(defined_arg(args, 2)?, 4, &int)?;
                 float(first).map(Outcome::Value)
             }
-            FrexpPair => Ok(Outcome::Value(Value::Many([float(first)?, int].into()))),
-            SincosPair | SincospiPair | ModfPair => Ok(Outcome::Value(Value::Many(
+            FrexpPair => Ok(Outcome::Value(Value::Elements([float(first)?, int].into()))),
+            SincosPair | SincospiPair | ModfPair => Ok(Outcome::Value(Value::Elements(
                 [float(first)?, float(second)?].into(),
             ))),
         }
@@ -106,7 +107,7 @@ impl Machine<'_> {
 
 /// Evaluates one lane.
 fn scalar(
-    way: &mut Way,
+    way: &mut ReplayMode,
     id: MathFn,
     shapes: &[Option<Num>],
     result: &Shape,
@@ -116,7 +117,7 @@ fn scalar(
     if values.contains(&Value::Poison) {
         return Ok(Value::Poison);
     }
-    if let Some(value) = on_bits(id, shapes, values) {
+    if let Some(value) = sign_bit_function(id, shapes, values) {
         return Ok(value);
     }
     let mut x = [0.0; 3];
@@ -142,25 +143,32 @@ fn scalar(
         Some(Num::Int(width)) => to_integer(id, x[0], n[1], width),
         Some(Num::Float(to)) => {
             let y = match kind {
-                FloatKind::F32 => match narrow(id, x.map(|x| x as f32)) {
+                FloatKind::F32 => match float32(id, x.map(|x| x as f32)) {
                     Some(y) => Some(f64::from(y)),
-                    None => float(id, x, n),
+                    None => float64(id, x, n),
                 },
-                FloatKind::F64 => way.bent(Bend::Call(id), x, &|x| float(id, x, n))?,
-                _ => float(id, x, n),
+                FloatKind::F64 => {
+                    way.smooth_result(SmoothOp::Call(id), x, &|x| float64(id, x, n))?
+                }
+                _ => float64(id, x, n),
             };
             let Some(y) = y else {
                 return fault(TrapKind::Unsupported, "this function of the C library");
             };
             let operands = &x[..values.len().min(3)];
-            Ok(kept(site.flags, operands, y, from_f64(to, y)?))
+            Ok(apply_fast_math_flags(
+                site.flags,
+                operands,
+                y,
+                from_f64(to, y)?,
+            ))
         }
         None => fault(TrapKind::BadCall, "arithmetic gives an aggregate"),
     }
 }
 
 /// Evaluates functions of the sign bit; the functions preserve NaN payloads.
-fn on_bits(id: MathFn, shapes: &[Option<Num>], values: &[Value]) -> Option<Value> {
+fn sign_bit_function(id: MathFn, shapes: &[Option<Num>], values: &[Value]) -> Option<Value> {
     let width = shapes.first().copied().flatten()?.bits();
     let sign = 1u128 << (width - 1);
     let a = values.first()?.wide()?;
@@ -173,7 +181,7 @@ fn on_bits(id: MathFn, shapes: &[Option<Num>], values: &[Value]) -> Option<Value
 }
 
 /// Evaluates functions that round once in binary32.
-fn narrow(id: MathFn, x: [f32; 3]) -> Option<f32> {
+fn float32(id: MathFn, x: [f32; 3]) -> Option<f32> {
     use MathFn::*;
     let [a, b, c] = x;
     Some(match id {
@@ -208,7 +216,7 @@ fn narrow(id: MathFn, x: [f32; 3]) -> Option<f32> {
 
 /// Evaluates a function in binary64.
 // table
-fn float(id: MathFn, x: [f64; 3], n: [i64; 3]) -> Option<f64> {
+fn float64(id: MathFn, x: [f64; 3], n: [i64; 3]) -> Option<f64> {
     use MathFn::*;
     use std::f64::consts::PI;
     let [a, b, c] = x;

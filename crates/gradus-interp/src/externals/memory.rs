@@ -1,8 +1,8 @@
 //! Memory functions: allocation, deallocation, copies and fills.
 
-use crate::externals::{Outcome, number};
-use crate::memory::Place;
-use crate::parallel::races::Touch;
+use crate::externals::{Outcome, defined_arg};
+use crate::memory::ObjectKind;
+use crate::parallel::races::AccessKind;
 use crate::run::machine::Machine;
 use crate::trap::{Eval, TrapKind, fault};
 use crate::values::value::{Address, Value};
@@ -17,22 +17,22 @@ impl Machine<'_> {
                 self.allocate(id, args)
             }
             Strdup => {
-                let text = self.memory.text(number(args, 0)?)?;
+                let text = self.memory.c_string(defined_arg(args, 0)?)?;
                 let to = self
                     .memory
-                    .allocate(text.len() as u64 + 1, 16, Place::Heap, true)?;
-                self.memory.set(to, &text)?;
+                    .allocate(text.len() as u64 + 1, 16, ObjectKind::Heap, true)?;
+                self.memory.initialize_bytes(to, &text)?;
                 Ok(Outcome::Value(Value::ptr(to)))
             }
             PosixMemalign => {
-                let (align, size) = (number(args, 1)?, number(args, 2)?);
-                let block = self.memory.allocate(size, align, Place::Heap, false)?;
-                self.put(number(args, 0)?, 8, &Value::ptr(block))?;
+                let (align, size) = (defined_arg(args, 1)?, defined_arg(args, 2)?);
+                let block = self.memory.allocate(size, align, ObjectKind::Heap, false)?;
+                self.store_result(defined_arg(args, 0)?, 8, &Value::ptr(block))?;
                 Ok(Outcome::Value(Value::Bits(0)))
             }
             Free | Delete | RustDealloc => {
-                let block = Address(number(args, 0)?);
-                self.touch_block(block)?;
+                let block = Address(defined_arg(args, 0)?);
+                self.record_free(block)?;
                 self.memory.free(block)?;
                 Ok(Outcome::Nothing)
             }
@@ -40,14 +40,14 @@ impl Machine<'_> {
             Memmove | MemmoveIntrinsic => self.copy(id, args, 0, 1),
             Bcopy => self.copy(id, args, 1, 0),
             Memset | MemsetIntrinsic => {
-                let (to, size) = (number(args, 0)?, number(args, 2)?);
-                self.touch(to, size, Touch::Write)?;
+                let (to, size) = (defined_arg(args, 0)?, defined_arg(args, 2)?);
+                self.check_access(to, size, AccessKind::Write)?;
                 self.memory.fill(to, &args[1], size)?;
-                Ok(given_back(id, args, 0))
+                Ok(copy_outcome(id, args, 0))
             }
             Bzero => {
-                let (to, size) = (number(args, 0)?, number(args, 1)?);
-                self.touch(to, size, Touch::Write)?;
+                let (to, size) = (defined_arg(args, 0)?, defined_arg(args, 1)?);
+                self.check_access(to, size, AccessKind::Write)?;
                 self.memory.fill(to, &Value::Bits(0), size)?;
                 Ok(Outcome::Nothing)
             }
@@ -55,7 +55,7 @@ impl Machine<'_> {
                 TrapKind::Unsupported,
                 "a tape's stack is run by its own functions",
             ),
-            UsableSize => match self.memory.size(Address(number(args, 0)?)) {
+            UsableSize => match self.memory.size(Address(defined_arg(args, 0)?)) {
                 Some(size) => Ok(Outcome::Value(Value::Bits(size))),
                 None => fault(TrapKind::BadAddress, "the address is not that of a block"),
             },
@@ -67,9 +67,12 @@ impl Machine<'_> {
             return fault(TrapKind::Unsupported, "an allocation of no kind");
         };
         let size = match allocation.size {
-            AllocationSize::Argument(i) => number(args, usize::from(i))?,
+            AllocationSize::Argument(i) => defined_arg(args, usize::from(i))?,
             AllocationSize::Product(a, b) => {
-                let (a, b) = (number(args, usize::from(a))?, number(args, usize::from(b))?);
+                let (a, b) = (
+                    defined_arg(args, usize::from(a))?,
+                    defined_arg(args, usize::from(b))?,
+                );
                 match a.checked_mul(b) {
                     Some(size) => size,
                     None => return Ok(Outcome::Value(Value::Bits(0))),
@@ -80,19 +83,19 @@ impl Machine<'_> {
             }
         };
         let align = match allocation.align {
-            Some(i) => number(args, usize::from(i))?,
+            Some(i) => defined_arg(args, usize::from(i))?,
             None => 16,
         };
         let block = self
             .memory
-            .allocate(size, align, Place::Heap, allocation.zeroed)?;
+            .allocate(size, align, ObjectKind::Heap, allocation.zeroed)?;
         if let Some(index) = allocation.replaces {
-            let old = Address(number(args, usize::from(index))?);
+            let old = Address(defined_arg(args, usize::from(index))?);
             if old.0 != 0 {
                 let Some(kept) = self.memory.size(old) else {
                     return fault(TrapKind::BadFree, "what is reallocated is no living block");
                 };
-                self.touch_block(old)?;
+                self.record_free(old)?;
                 self.memory.copy(block.0, old.0, kept.min(size))?;
                 self.memory.free(old)?;
             }
@@ -101,7 +104,11 @@ impl Machine<'_> {
     }
 
     fn copy(&mut self, id: MemoryFn, args: &[Value], to: usize, from: usize) -> Eval<Outcome> {
-        let (target, source, size) = (number(args, to)?, number(args, from)?, number(args, 2)?);
+        let (target, source, size) = (
+            defined_arg(args, to)?,
+            defined_arg(args, from)?,
+            defined_arg(args, 2)?,
+        );
         let exclusive = matches!(
             id,
             MemoryFn::Memcpy | MemoryFn::MemcpyIntrinsic | MemoryFn::Mempcpy
@@ -110,18 +117,18 @@ impl Machine<'_> {
         if exclusive && distance < size && (distance != 0 || id == MemoryFn::Mempcpy) {
             return fault(TrapKind::OutOfBounds, "the two ends of a copy overlap");
         }
-        self.touch(source, size, Touch::Read)?;
-        self.touch(target, size, Touch::Write)?;
+        self.check_access(source, size, AccessKind::Read)?;
+        self.check_access(target, size, AccessKind::Write)?;
         self.memory.copy(target, source, size)?;
         if id == MemoryFn::Mempcpy {
             return Ok(Outcome::Value(Value::Bits(target.wrapping_add(size))));
         }
-        Ok(given_back(id, args, to))
+        Ok(copy_outcome(id, args, to))
     }
 }
 
 /// Returns the outcome of a copy or fill: C's functions return the destination, LLVM's return nothing.
-fn given_back(id: MemoryFn, args: &[Value], to: usize) -> Outcome {
+fn copy_outcome(id: MemoryFn, args: &[Value], to: usize) -> Outcome {
     match id {
         MemoryFn::Memcpy | MemoryFn::Memmove | MemoryFn::Memset => Outcome::Value(args[to].clone()),
         _ => Outcome::Nothing,

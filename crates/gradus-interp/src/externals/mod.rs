@@ -25,7 +25,7 @@ pub(crate) enum Outcome {
 }
 
 /// Returns the bits of an argument; traps if the argument is undefined.
-pub(crate) fn number(args: &[Value], index: usize) -> Eval<u64> {
+pub(crate) fn defined_arg(args: &[Value], index: usize) -> Eval<u64> {
     match args.get(index) {
         Some(Value::Bits(bits)) => Ok(*bits),
         Some(Value::Poison | Value::Undef { .. }) => {
@@ -37,7 +37,7 @@ pub(crate) fn number(args: &[Value], index: usize) -> Eval<u64> {
 
 impl Machine<'_> {
     /// Executes an external function.
-    pub(crate) fn known(
+    pub(crate) fn execute_external(
         &mut self,
         known: ExternalFn,
         func: FuncId,
@@ -52,7 +52,7 @@ impl Machine<'_> {
             ExternalFn::Masked(id) => self.masked(id, site, args),
             ExternalFn::Memory(id) => self.memory_fn(id, args),
             ExternalFn::Text(id) => self.text(id, func, args),
-            ExternalFn::Marker(id) => self.marker(id, func, args),
+            ExternalFn::Marker(id) => self.compiler_intrinsic(id, func, args),
             ExternalFn::System(id) => self.system(id, func, site, args),
             ExternalFn::Exception(id) => self.exception(id, func, site, args),
             ExternalFn::OpenMp(id) => self.openmp(id, func, args),
@@ -61,12 +61,12 @@ impl Machine<'_> {
             | ExternalFn::Mpi
             | ExternalFn::Gpu
             | ExternalFn::Kernel(_)
-            | ExternalFn::Inactive => self.refused(func),
+            | ExternalFn::Inactive => self.unsupported(func),
         }
     }
 
     /// Traps for an external function without an implementation.
-    pub(crate) fn refused(&self, func: FuncId) -> Eval<Outcome> {
+    pub(crate) fn unsupported(&self, func: FuncId) -> Eval<Outcome> {
         let name = self.function_name(func);
         fault(
             TrapKind::Unsupported,
@@ -74,11 +74,16 @@ impl Machine<'_> {
         )
     }
 
-    fn marker(&mut self, id: CompilerIntrinsic, func: FuncId, args: &[Value]) -> Eval<Outcome> {
+    fn compiler_intrinsic(
+        &mut self,
+        id: CompilerIntrinsic,
+        func: FuncId,
+        args: &[Value],
+    ) -> Eval<Outcome> {
         use CompilerIntrinsic::*;
         match id {
             LifetimeStart | LifetimeEnd => {
-                let pointer = number(args, args.len().saturating_sub(1))?;
+                let pointer = defined_arg(args, args.len().saturating_sub(1))?;
                 let address = crate::values::value::Address(pointer);
                 if let Some(size) = self.memory.size(address) {
                     self.memory.fill(pointer, &Value::UNDEF, size)?;
@@ -99,14 +104,14 @@ impl Machine<'_> {
             )),
             StackRestore => {
                 let own = self.strand.frames.last().map_or(0, |frame| frame.objects);
-                let keep = usize::try_from(number(args, 0)?).unwrap_or(usize::MAX);
+                let keep = usize::try_from(defined_arg(args, 0)?).unwrap_or(usize::MAX);
                 self.free_stack(keep.max(own));
                 Ok(Outcome::Nothing)
             }
             IsConstant => Ok(Outcome::Value(Value::bool(false))),
             RuntimeCheck => Ok(Outcome::Value(Value::bool(true))),
             ObjectSize => {
-                let least = number(args, 1)? == 1;
+                let least = defined_arg(args, 1)? == 1;
                 Ok(Outcome::Value(Value::Bits(if least {
                     0
                 } else {
@@ -114,21 +119,21 @@ impl Machine<'_> {
                 })))
             }
             TypeId => {
-                let ty = number(args, 0)?;
+                let ty = defined_arg(args, 0)?;
                 Ok(Outcome::Value(Value::Bits(self.type_id(ty))))
             }
             Trap | DebugTrap => fault(TrapKind::Abort, "the program stops itself"),
             InvariantEnd | Prefetch | Debug | NoaliasScopeDecl | SideEffect | DoNothing
             | VarAnnotation | FakeUse => Ok(Outcome::Nothing),
-            Frame | Counter | FloatEnvironment | VaStart | VaEnd | VaCopy => self.refused(func),
+            Frame | Counter | FloatEnvironment | VaStart | VaEnd | VaCopy => self.unsupported(func),
         }
     }
 
     fn text(&mut self, id: TextFn, func: FuncId, args: &[Value]) -> Eval<Outcome> {
         let found = match id {
-            TextFn::Strlen => self.memory.text(number(args, 0)?)?.len() as u64,
+            TextFn::Strlen => self.memory.c_string(defined_arg(args, 0)?)?.len() as u64,
             TextFn::Strnlen => {
-                let (text, most) = (number(args, 0)?, number(args, 1)?);
+                let (text, most) = (defined_arg(args, 0)?, defined_arg(args, 1)?);
                 let mut length = 0;
                 while length < most && self.memory.bytes(text.wrapping_add(length), 1)?[0] != 0 {
                     length += 1;
@@ -136,13 +141,13 @@ impl Machine<'_> {
                 length
             }
             TextFn::Memcmp => {
-                let size = number(args, 2)?;
-                let a = self.memory.bytes(number(args, 0)?, size)?;
-                let b = self.memory.bytes(number(args, 1)?, size)?;
-                u64::from(order(a.cmp(b)))
+                let size = defined_arg(args, 2)?;
+                let a = self.memory.bytes(defined_arg(args, 0)?, size)?;
+                let b = self.memory.bytes(defined_arg(args, 1)?, size)?;
+                u64::from(ordering_bits(a.cmp(b)))
             }
             TextFn::ToInt => return self.text_to_int(func, args),
-            _ => return self.refused(func),
+            _ => return self.unsupported(func),
         };
         Ok(Outcome::Value(Value::Bits(found)))
     }
@@ -151,13 +156,13 @@ impl Machine<'_> {
     fn text_to_int(&mut self, func: FuncId, args: &[Value]) -> Eval<Outcome> {
         let plain = match args.len() {
             1 => true,
-            3 => number(args, 1)? == 0 && number(args, 2)? == 10,
+            3 => defined_arg(args, 1)? == 0 && defined_arg(args, 2)? == 10,
             _ => false,
         };
         if !plain {
-            return self.refused(func);
+            return self.unsupported(func);
         }
-        let text = self.memory.text(number(args, 0)?)?;
+        let text = self.memory.c_string(defined_arg(args, 0)?)?;
         let text = text.trim_ascii_start();
         let (negative, digits) = match text.split_first() {
             Some((b'-', rest)) => (true, rest),
@@ -186,22 +191,26 @@ impl Machine<'_> {
     ) -> Eval<Outcome> {
         match id {
             SystemFn::Exit => match args.first() {
-                Some(_) => fault(TrapKind::Exit(number(args, 0)? as i32), "the program ends"),
+                Some(_) => fault(
+                    TrapKind::Exit(defined_arg(args, 0)? as i32),
+                    "the program ends",
+                ),
                 None => fault(TrapKind::Abort, "the program aborts"),
             },
             SystemFn::AssertFail => fault(TrapKind::Abort, "an assertion failed"),
             SystemFn::Errno => {
                 if self.errno.is_none() {
-                    self.errno =
-                        Some(
-                            self.memory
-                                .allocate(4, 4, crate::memory::Place::Static, true)?,
-                        );
+                    self.errno = Some(self.memory.allocate(
+                        4,
+                        4,
+                        crate::memory::ObjectKind::Static,
+                        true,
+                    )?);
                 }
                 Ok(Outcome::Value(Value::ptr(self.errno.unwrap_or_default())))
             }
             SystemFn::Print | SystemFn::PrintToMemory => self.print(id, func, site, args),
-            _ => self.refused(func),
+            _ => self.unsupported(func),
         }
     }
 
@@ -218,27 +227,27 @@ impl Machine<'_> {
             params, variadic, ..
         } = self.unit.types.get(self.unit.functions[func].ty)
         else {
-            return self.refused(func);
+            return self.unsupported(func);
         };
         let fixed = params.len();
         let text = match (id, *variadic, fixed) {
             (_, true, 1..) => {
-                let format = self.memory.text(number(args, fixed - 1)?)?;
+                let format = self.memory.c_string(defined_arg(args, fixed - 1)?)?;
                 self.formatted(&format, site, args, fixed)?
             }
             (SystemFn::Print, false, 1 | 2) => match self.unit.types.get(params[0]) {
-                Type::Int(_) => vec![number(args, 0)? as u8],
+                Type::Int(_) => vec![defined_arg(args, 0)? as u8],
                 _ => {
-                    let mut text = self.memory.text(number(args, 0)?)?;
+                    let mut text = self.memory.c_string(defined_arg(args, 0)?)?;
                     text.extend((fixed == 1).then_some(b'\n'));
                     text
                 }
             },
             (SystemFn::Print, false, 4) => {
-                let size = number(args, 1)?.saturating_mul(number(args, 2)?);
-                self.memory.bytes(number(args, 0)?, size)?.to_vec()
+                let size = defined_arg(args, 1)?.saturating_mul(defined_arg(args, 2)?);
+                self.memory.bytes(defined_arg(args, 0)?, size)?.to_vec()
             }
-            _ => return self.refused(func),
+            _ => return self.unsupported(func),
         };
         let length = text.len() as u64;
         if id == SystemFn::PrintToMemory {
@@ -247,7 +256,7 @@ impl Machine<'_> {
             self.output.extend_from_slice(&text);
         }
         let count = if fixed == 4 && !variadic {
-            number(args, 2)?
+            defined_arg(args, 2)?
         } else {
             length
         };
@@ -261,10 +270,10 @@ impl Machine<'_> {
     /// `snprintf` (3 and 5) at most the second argument's number of bytes.
     fn print_to_memory(&mut self, fixed: usize, text: &[u8], args: &[Value]) -> Eval<()> {
         let room = match fixed {
-            3 | 5 => number(args, 1)?,
+            3 | 5 => defined_arg(args, 1)?,
             _ => u64::MAX,
         };
-        let to = number(args, 0)?;
+        let to = defined_arg(args, 0)?;
         if room == 0 {
             return Ok(());
         }
@@ -287,15 +296,15 @@ impl Machine<'_> {
     ) -> Eval<Outcome> {
         match id {
             ExceptionFn::Allocate => {
-                let size = number(args, 0)?;
-                let object = self
-                    .memory
-                    .allocate(size, 16, crate::memory::Place::Heap, false)?;
+                let size = defined_arg(args, 0)?;
+                let object =
+                    self.memory
+                        .allocate(size, 16, crate::memory::ObjectKind::Heap, false)?;
                 Ok(Outcome::Value(Value::ptr(object)))
             }
             ExceptionFn::Free => {
                 self.memory
-                    .free(crate::values::value::Address(number(args, 0)?))?;
+                    .free(crate::values::value::Address(defined_arg(args, 0)?))?;
                 Ok(Outcome::Nothing)
             }
             ExceptionFn::Throw if args.is_empty() => match self.caught.last() {
@@ -303,12 +312,12 @@ impl Machine<'_> {
                 None => fault(TrapKind::Uncaught, "there is no exception to throw again"),
             },
             ExceptionFn::Throw => {
-                let object = number(args, 0)?;
-                self.thrown.insert(object, number(args, 1)?);
+                let object = defined_arg(args, 0)?;
+                self.thrown.insert(object, defined_arg(args, 1)?);
                 Ok(Outcome::Throw(object))
             }
             ExceptionFn::BeginCatch => {
-                let object = number(args, 0)?;
+                let object = defined_arg(args, 0)?;
                 self.caught.push(object);
                 Ok(Outcome::Value(Value::Bits(object)))
             }
@@ -316,7 +325,7 @@ impl Machine<'_> {
                 self.caught.pop();
                 Ok(Outcome::Nothing)
             }
-            ExceptionFn::Resume => Ok(Outcome::Throw(number(args, 0)?)),
+            ExceptionFn::Resume => Ok(Outcome::Throw(defined_arg(args, 0)?)),
             ExceptionFn::Guard => self.guard(site, args),
             ExceptionFn::Terminate => fault(TrapKind::Abort, "the program terminates"),
             ExceptionFn::LibraryThrow => {
@@ -324,14 +333,14 @@ impl Machine<'_> {
             }
             ExceptionFn::Panic => fault(TrapKind::Abort, "the program panics"),
             ExceptionFn::NoReturn => fault(TrapKind::Abort, "the program ends"),
-            ExceptionFn::Personality => self.refused(func),
+            ExceptionFn::Personality => self.unsupported(func),
         }
     }
 
     /// Executes the guard of a static variable: acquire returns whether to initialise, release marks the
     /// variable as done.
     fn guard(&mut self, site: &CallSite, args: &[Value]) -> Eval<Outcome> {
-        let guard = number(args, 0)?;
+        let guard = defined_arg(args, 0)?;
         if site.result.is_none() {
             self.memory.write(guard, 1, &Value::Bits(1))?;
             return Ok(Outcome::Nothing);
@@ -342,6 +351,6 @@ impl Machine<'_> {
 }
 
 /// Returns −1, 0 or 1 as the bits of an `int`.
-fn order(ordering: std::cmp::Ordering) -> u32 {
+fn ordering_bits(ordering: std::cmp::Ordering) -> u32 {
     ordering as i8 as i32 as u32
 }

@@ -1,6 +1,6 @@
 //! OpenMP API functions. OpenMP constructs are parallel ops or are not executed.
 
-use crate::externals::{Outcome, number};
+use crate::externals::{Outcome, defined_arg};
 use crate::run::machine::Machine;
 use crate::trap::Eval;
 use crate::values::value::Value;
@@ -15,7 +15,7 @@ impl Machine<'_> {
             OpenMpFn::ThreadNum => rank,
             OpenMpFn::NumThreads => size,
             OpenMpFn::MaxThreads => self.options.team.max(1),
-            OpenMpFn::RequestedTeamSize => match number(args, 0)? {
+            OpenMpFn::RequestedTeamSize => match defined_arg(args, 0)? {
                 0 => self.options.team.max(1),
                 wanted => wanted,
             },
@@ -23,7 +23,7 @@ impl Machine<'_> {
             OpenMpFn::Level => self.groups.len() as u64,
             OpenMpFn::InRegion | OpenMpFn::BeginRegion => 0,
             OpenMpFn::EndRegion => return Ok(Outcome::Nothing),
-            _ => return self.refused(func),
+            _ => return self.unsupported(func),
         };
         Ok(Outcome::Value(Value::Bits(answer)))
     }

@@ -1,11 +1,11 @@
 //! Vector intrinsics: reductions, masked loads and stores.
 
 use crate::bytecode::code::CallSite;
-use crate::externals::{Outcome, number};
+use crate::externals::{Outcome, defined_arg};
 use crate::run::machine::Machine;
 use crate::run::memory_ops::check_alignment;
 use crate::trap::{Eval, TrapKind, fault};
-use crate::values::arith::{binary, combine};
+use crate::values::arith::{apply_rmw, binary};
 use crate::values::value::Value;
 use crate::values::value_layout::{Num, Shape};
 use gradus_ir::externals::{MaskedFn, ReduceFn};
@@ -36,14 +36,14 @@ impl Machine<'_> {
             ReduceFn::And => arith(BinaryOp::And, &a, &b),
             ReduceFn::Or => arith(BinaryOp::Or, &a, &b),
             ReduceFn::Xor => arith(BinaryOp::Xor, &a, &b),
-            ReduceFn::Smax => combine(RmwOp::Max, num, &a, &b),
-            ReduceFn::Smin => combine(RmwOp::Min, num, &a, &b),
-            ReduceFn::Umax => combine(RmwOp::UMax, num, &a, &b),
-            ReduceFn::Umin => combine(RmwOp::UMin, num, &a, &b),
-            ReduceFn::Fmax => combine(RmwOp::FMax, num, &a, &b),
-            ReduceFn::Fmin => combine(RmwOp::FMin, num, &a, &b),
-            ReduceFn::Fmaximum => combine(RmwOp::FMaximum, num, &a, &b),
-            ReduceFn::Fminimum => combine(RmwOp::FMinimum, num, &a, &b),
+            ReduceFn::Smax => apply_rmw(RmwOp::Max, num, &a, &b),
+            ReduceFn::Smin => apply_rmw(RmwOp::Min, num, &a, &b),
+            ReduceFn::Umax => apply_rmw(RmwOp::UMax, num, &a, &b),
+            ReduceFn::Umin => apply_rmw(RmwOp::UMin, num, &a, &b),
+            ReduceFn::Fmax => apply_rmw(RmwOp::FMax, num, &a, &b),
+            ReduceFn::Fmin => apply_rmw(RmwOp::FMin, num, &a, &b),
+            ReduceFn::Fmaximum => apply_rmw(RmwOp::FMaximum, num, &a, &b),
+            ReduceFn::Fminimum => apply_rmw(RmwOp::FMinimum, num, &a, &b),
         })?;
         Ok(Outcome::Value(total))
     }
@@ -61,7 +61,7 @@ impl Machine<'_> {
         let pointer = usize::from(stores);
         let older = matches!(site.arg_shapes.get(pointer + 1), Some(Some(Shape::Num(_))));
         let align = if older {
-            number(args, pointer + 1)?.max(1)
+            defined_arg(args, pointer + 1)?.max(1)
         } else {
             1
         };
@@ -92,12 +92,14 @@ impl Machine<'_> {
                 continue;
             }
             let address = match (id, &args[pointer]) {
-                (Gather | Scatter, many) => number(&[many.lane(i)], 0)?,
+                (Gather | Scatter, many) => defined_arg(&[many.lane(i)], 0)?,
                 (ExpandLoad | CompressStore, base) => {
                     used += 1;
-                    number(std::slice::from_ref(base), 0)?.wrapping_add((used - 1) * stride)
+                    defined_arg(std::slice::from_ref(base), 0)?.wrapping_add((used - 1) * stride)
                 }
-                (_, base) => number(std::slice::from_ref(base), 0)?.wrapping_add(i as u64 * stride),
+                (_, base) => {
+                    defined_arg(std::slice::from_ref(base), 0)?.wrapping_add(i as u64 * stride)
+                }
             };
             if i == 0 || matches!(id, Gather | Scatter) {
                 check_alignment(address, align)?;
@@ -109,7 +111,7 @@ impl Machine<'_> {
         }
         Ok(match stores {
             true => Outcome::Nothing,
-            false => Outcome::Value(Value::Many(loaded.into())),
+            false => Outcome::Value(Value::Elements(loaded.into())),
         })
     }
 }

@@ -7,7 +7,7 @@
 //! strand and 8-byte word. Code of the creating strand between its tasks runs after the spawns of earlier
 //! tasks and before the spawns of later tasks: the detector compares such code with the earlier tasks only.
 
-use crate::bytecode::code::Strands;
+use crate::bytecode::code::StrandEvent;
 use crate::run::dispatch::{At, Flow};
 use crate::run::machine::Machine;
 use crate::trap::{Eval, TrapKind, fault};
@@ -15,52 +15,52 @@ use crate::values::value::{Address, Value};
 use std::collections::HashMap;
 
 /// The strand that spawns the tasks of a fork, as a strand number of the fork.
-const MAKER: u64 = 0;
+const SPAWNER: u64 = 0;
 
 /// The kind of a memory access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Touch {
+pub(crate) enum AccessKind {
     Read,
     Write,
     AtomicRead,
     AtomicWrite,
 }
 
-impl Touch {
+impl AccessKind {
     pub fn load(atomic: bool) -> Self {
         if atomic {
-            Touch::AtomicRead
+            AccessKind::AtomicRead
         } else {
-            Touch::Read
+            AccessKind::Read
         }
     }
     pub fn store(atomic: bool) -> Self {
         if atomic {
-            Touch::AtomicWrite
+            AccessKind::AtomicWrite
         } else {
-            Touch::Write
+            AccessKind::Write
         }
     }
     fn writes(self) -> bool {
-        matches!(self, Touch::Write | Touch::AtomicWrite)
+        matches!(self, AccessKind::Write | AccessKind::AtomicWrite)
     }
     fn is_atomic(self) -> bool {
-        matches!(self, Touch::AtomicRead | Touch::AtomicWrite)
+        matches!(self, AccessKind::AtomicRead | AccessKind::AtomicWrite)
     }
 }
 
 /// A recorded access to some bytes of a word.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Entry {
+struct AccessRecord {
     strand: u64,
-    touch: Touch,
+    touch: AccessKind,
     bytes: u8,
     /// The locks acquired inside the fork.
     locks: Vec<u64>,
 }
 
-impl Entry {
-    fn races_with(&self, other: &Entry) -> bool {
+impl AccessRecord {
+    fn races_with(&self, other: &AccessRecord) -> bool {
         self.strand != other.strand
             && self.bytes & other.bytes != 0
             && (self.touch.writes() || other.touch.writes())
@@ -80,7 +80,7 @@ struct Fork {
     tasks: u64,
     /// True if inner tasks run undeferred.
     serial: bool,
-    words: HashMap<u64, Vec<Entry>>,
+    words: HashMap<u64, Vec<AccessRecord>>,
 }
 
 #[derive(Debug)]
@@ -106,7 +106,7 @@ impl Races {
     fn begin(&mut self, frames: usize, serial: bool) {
         self.forks.push(Fork {
             frames,
-            strand: MAKER,
+            strand: SPAWNER,
             tasks: 0,
             serial,
             words: HashMap::new(),
@@ -117,13 +117,13 @@ impl Races {
         self.forks.pop();
     }
     /// Switches the innermost fork to strand `strand`, counted from 0.
-    pub fn go_on(&mut self, strand: u64) {
+    pub fn switch_strand(&mut self, strand: u64) {
         if let Some(fork) = self.forks.last_mut() {
             fork.strand = strand + 1;
         }
     }
     /// Handles a barrier or sync of the innermost fork: forgets all recorded accesses.
-    pub fn meet(&mut self) {
+    pub fn synchronize(&mut self) {
         if let Some(fork) = self.forks.last_mut() {
             fork.words.clear();
         }
@@ -143,7 +143,7 @@ impl Races {
     fn task_end(&mut self) {
         self.join();
         if let Some(fork) = self.forks.last_mut() {
-            fork.strand = MAKER;
+            fork.strand = SPAWNER;
         }
     }
 
@@ -157,7 +157,7 @@ impl Races {
     }
 
     /// Unwinds forks and locks begun by the calls above the first `frames` frames, after an exception.
-    pub fn cut(&mut self, frames: usize) {
+    pub fn unwind_to(&mut self, frames: usize) {
         while self.forks.last().is_some_and(|fork| fork.frames > frames) {
             self.forks.pop();
         }
@@ -168,7 +168,7 @@ impl Races {
     }
 
     /// Records an access; returns the address of the first racing word, if any.
-    pub fn touch(&mut self, address: u64, size: u64, touch: Touch) -> Option<u64> {
+    pub fn record_access(&mut self, address: u64, size: u64, touch: AccessKind) -> Option<u64> {
         let mut at = address;
         let end = address.saturating_add(size);
         while at < end {
@@ -177,13 +177,13 @@ impl Races {
             let bytes = (((1u16 << (next - at)) - 1) << (at % 8)) as u8;
             for (depth, fork) in self.forks.iter_mut().enumerate() {
                 let locks = self.locks.iter().filter(|lock| lock.forks > depth);
-                let entry = Entry {
+                let entry = AccessRecord {
                     strand: fork.strand,
                     touch,
                     bytes,
                     locks: locks.map(|lock| lock.name).collect(),
                 };
-                if fork.meets(word, entry) {
+                if fork.check_and_record(word, entry) {
                     return Some(word * 8);
                 }
             }
@@ -196,8 +196,8 @@ impl Races {
 impl Fork {
     /// Returns whether an access races with a recorded access of another strand; records the access
     /// otherwise.
-    fn meets(&mut self, word: u64, entry: Entry) -> bool {
-        if entry.strand == MAKER {
+    fn check_and_record(&mut self, word: u64, entry: AccessRecord) -> bool {
+        if entry.strand == SPAWNER {
             let known = self.words.get(&word);
             return known.is_some_and(|known| known.iter().any(|e| e.races_with(&entry)));
         }
@@ -205,7 +205,7 @@ impl Fork {
         if known.iter().any(|e| e.races_with(&entry)) {
             return true;
         }
-        let alike = |e: &&Entry| {
+        let alike = |e: &&AccessRecord| {
             let covers = e.bytes & entry.bytes == entry.bytes;
             covers && e.touch == entry.touch && e.locks == entry.locks
         };
@@ -222,10 +222,10 @@ impl Fork {
 impl Machine<'_> {
     /// Checks and records an access if race detection is enabled.
     #[inline(always)]
-    pub(crate) fn touch(&mut self, address: u64, size: u64, touch: Touch) -> Eval<()> {
+    pub(crate) fn check_access(&mut self, address: u64, size: u64, touch: AccessKind) -> Eval<()> {
         match &mut self.races {
             None => Ok(()),
-            Some(races) => match races.touch(address, size, touch) {
+            Some(races) => match races.record_access(address, size, touch) {
                 None => Ok(()),
                 Some(word) => fault(
                     TrapKind::Race,
@@ -239,22 +239,25 @@ impl Machine<'_> {
     }
 
     /// Stores a result of an external function through a pointer.
-    pub(crate) fn put(&mut self, address: u64, size: usize, value: &Value) -> Eval<()> {
-        self.touch(address, size as u64, Touch::Write)?;
+    pub(crate) fn store_result(&mut self, address: u64, size: usize, value: &Value) -> Eval<()> {
+        self.check_access(address, size as u64, AccessKind::Write)?;
         self.memory.write(address, size, value)
     }
 
     /// Records the deallocation of a block as a write to the whole block.
-    pub(crate) fn touch_block(&mut self, block: Address) -> Eval<()> {
+    pub(crate) fn record_free(&mut self, block: Address) -> Eval<()> {
         let size = self.memory.size(block).unwrap_or(0);
-        self.touch(block.0, size, Touch::Write)
+        self.check_access(block.0, size, AccessKind::Write)
     }
 
-    pub(crate) fn strands(&mut self, at: &At, event: Strands) -> Eval<Flow> {
+    pub(crate) fn strand_event(&mut self, at: &At, event: StrandEvent) -> Eval<Flow> {
         let frames = self.strand.frames.len();
         let truth = |reg: Option<_>| reg.map(|reg| self.defined(at, reg, "a condition"));
         let (beside, serial) = match event {
-            Strands::Task { beside, serial } => (truth(beside), truth(serial)),
+            StrandEvent::Task {
+                condition: beside,
+                serial,
+            } => (truth(beside), truth(serial)),
             _ => (None, None),
         };
         let (beside, serial) = (beside.transpose()?, serial.transpose()?);
@@ -262,17 +265,17 @@ impl Machine<'_> {
             return Ok(Flow::Next);
         };
         match event {
-            Strands::Scope => races.fork(frames),
-            Strands::ScopeEnd => races.join(),
-            Strands::Task { .. } => races.task(
+            StrandEvent::Scope => races.fork(frames),
+            StrandEvent::ScopeEnd => races.join(),
+            StrandEvent::Task { .. } => races.task(
                 frames,
                 beside.is_none_or(|bits| bits & 1 == 1),
                 serial.is_some_and(|bits| bits & 1 == 1),
             ),
-            Strands::TaskEnd => races.task_end(),
-            Strands::Sync => races.meet(),
-            Strands::Lock(name) => races.lock(name, frames),
-            Strands::Unlock => drop(races.locks.pop()),
+            StrandEvent::TaskEnd => races.task_end(),
+            StrandEvent::Sync => races.synchronize(),
+            StrandEvent::Lock(name) => races.lock(name, frames),
+            StrandEvent::Unlock => drop(races.locks.pop()),
         }
         Ok(Flow::Next)
     }

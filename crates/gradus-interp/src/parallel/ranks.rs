@@ -2,7 +2,7 @@
 //! rank starts, in rank order or in a random order.
 
 use crate::bytecode::code::{Instr, ParForInfo, Reg};
-use crate::memory::Place;
+use crate::memory::ObjectKind;
 use crate::run::dispatch::{At, Flow};
 use crate::run::machine::{Frame, Machine, Strand};
 use crate::trap::{Eval, TrapKind, fault};
@@ -53,7 +53,7 @@ impl Machine<'_> {
             Instr::RankEnd => {
                 self.free_stack(0);
                 self.strand = Strand::default();
-                self.finish_rank(Rank::Ended)
+                self.suspend_rank(Rank::Ended)
             }
             Instr::Barrier { grid } => self.barrier(*grid),
             Instr::ShareStart {
@@ -77,7 +77,7 @@ impl Machine<'_> {
                 self.set(at, *state, Value::Bits(next))?;
                 Ok(Flow::To(*head))
             }
-            Instr::Single { skip } => match self.comes_first() {
+            Instr::Single { skip } => match self.is_first_at_single() {
                 true => Ok(Flow::Next),
                 false => Ok(Flow::To(*skip)),
             },
@@ -104,7 +104,7 @@ impl Machine<'_> {
 
     /// Returns whether the rank is the first of the group at the current `single`. All ranks reach equal
     /// `single` ops in equal order; a counter per rank therefore identifies the op.
-    fn comes_first(&mut self) -> bool {
+    fn is_first_at_single(&mut self) -> bool {
         self.strand.singles += 1;
         let number = self.strand.singles;
         match self
@@ -154,7 +154,7 @@ impl Machine<'_> {
         if let Some(races) = &mut self.races {
             match counter >= total {
                 true => races.join(),
-                false => races.go_on(counter),
+                false => races.switch_strand(counter),
             }
         }
         if counter >= total {
@@ -163,7 +163,7 @@ impl Machine<'_> {
         self.set(at, info.counter, Value::Bits(counter + 1))?;
         let mut rest = match self.options.random_order {
             None => counter,
-            Some(seed) => scattered(counter, total, seed),
+            Some(seed) => permuted_index(counter, total, seed),
         };
         for (&extent, &index) in std::iter::zip(&info.extents, &info.indices).rev() {
             let extent = self.number(at, extent).max(1);
@@ -260,7 +260,7 @@ impl Machine<'_> {
     }
 
     /// Stores the state of the running rank and switches to the next rank.
-    fn finish_rank(&mut self, state: Rank) -> Eval<Flow> {
+    fn suspend_rank(&mut self, state: Rank) -> Eval<Flow> {
         if let Some(group) = self.groups.last_mut() {
             let current = group.current;
             group.ranks[current] = state;
@@ -283,7 +283,7 @@ impl Machine<'_> {
                     group.current = rank;
                     self.strand = *strand;
                     if let Some(races) = &mut self.races {
-                        races.go_on(rank as u64);
+                        races.switch_strand(rank as u64);
                     }
                     return Ok(Flow::Switch);
                 }
@@ -307,7 +307,7 @@ impl Machine<'_> {
                     group.next = 0;
                 }
                 if let Some(races) = &mut self.races {
-                    races.meet();
+                    races.synchronize();
                 }
                 continue;
             }
@@ -317,7 +317,7 @@ impl Machine<'_> {
             if let Some(group) = self.groups.pop() {
                 self.strand = group.parent;
                 for object in group.shared.into_values() {
-                    self.memory.kill(object);
+                    self.memory.end_lifetime(object);
                 }
             }
             return Ok(Flow::Switch);
@@ -340,7 +340,7 @@ impl Machine<'_> {
             frame.pc = pc + 1;
         }
         let strand = std::mem::take(&mut self.strand);
-        self.finish_rank(Rank::Waiting(Box::new(strand)))
+        self.suspend_rank(Rank::Waiting(Box::new(strand)))
     }
 
     /// Returns the object shared by all ranks; outside an `spmd` a stack object of the function.
@@ -360,7 +360,9 @@ impl Machine<'_> {
         if let Some(&address) = group.shared.get(&key) {
             return Ok(address);
         }
-        let address = self.memory.allocate(size, align, Place::Stack, false)?;
+        let address = self
+            .memory
+            .allocate(size, align, ObjectKind::Stack, false)?;
         group.shared.insert(key, address);
         Ok(address)
     }
@@ -399,7 +401,7 @@ impl Machine<'_> {
 }
 
 /// Returns a permuted index in `0..total`: an affine map with a factor coprime to `total`.
-fn scattered(counter: u64, total: u64, seed: u64) -> u64 {
+fn permuted_index(counter: u64, total: u64, seed: u64) -> u64 {
     let mut factor = (seed | 1) % total.max(1);
     while gcd(factor, total) != 1 {
         factor += 1;

@@ -2,7 +2,7 @@
 
 use crate::bytecode::code::{CallSite, Callee, Instr};
 use crate::externals::Outcome;
-use crate::memory::Place;
+use crate::memory::ObjectKind;
 use crate::run::dispatch::{At, Flow};
 use crate::run::machine::{Frame, Machine};
 use crate::trap::{Eval, TrapKind, fault};
@@ -11,7 +11,7 @@ use gradus_ir::{Entity, FuncId};
 
 impl Machine<'_> {
     /// Pushes a frame for a call; the callee runs next.
-    pub(crate) fn enter(&mut self, func: FuncId, args: &[Value]) -> Eval<()> {
+    pub(crate) fn push_call(&mut self, func: FuncId, args: &[Value]) -> Eval<()> {
         let code = self.code(func)?;
         if args.len() < code.params.len() || (args.len() > code.params.len() && !code.variadic) {
             let name = &self.unit.functions[func].name;
@@ -29,11 +29,13 @@ impl Machine<'_> {
         for (reg, arg) in std::iter::zip(&code.params, args) {
             self.strand.regs[base + *reg as usize] = arg.clone();
         }
-        for &(index, size, align) in &code.copied {
+        for &(index, size, align) in &code.byval_params {
             let Some(Value::Bits(from)) = args.get(index) else {
                 return fault(TrapKind::Undefined, "an argument to be copied is undefined");
             };
-            let copy = self.memory.allocate(size, align, Place::Stack, false)?;
+            let copy = self
+                .memory
+                .allocate(size, align, ObjectKind::Stack, false)?;
             self.strand.objects.push(copy);
             self.memory.copy(copy.0, *from, size)?;
             self.strand.regs[base + code.params[index] as usize] = Value::ptr(copy);
@@ -48,7 +50,7 @@ impl Machine<'_> {
     }
 
     /// Executes a call: a function of the unit gets a frame, an external function runs to completion.
-    pub(crate) fn call_site(&mut self, at: &At, site: &CallSite) -> Eval<Flow> {
+    pub(crate) fn execute_call(&mut self, at: &At, site: &CallSite) -> Eval<Flow> {
         let mut callee = site.callee;
         if let Callee::Value(reg) = callee {
             let address = self.defined(at, reg, "the function called")?;
@@ -70,7 +72,7 @@ impl Machine<'_> {
         let func = match callee {
             Callee::Func(func) => func,
             Callee::Known(known, func) => {
-                return match self.known(known, func, site, &args)? {
+                return match self.execute_external(known, func, site, &args)? {
                     Outcome::Nothing => Ok(Flow::Next),
                     Outcome::Value(value) => match &site.result {
                         Some((dst, _)) => self.set(at, *dst, value),
@@ -85,16 +87,16 @@ impl Machine<'_> {
         if let Some(frame) = self.strand.frames.last_mut() {
             frame.pc = pc;
         }
-        self.enter(func, &args)?;
+        self.push_call(func, &args)?;
         Ok(Flow::Switch)
     }
 
     /// Returns from the current function and passes the result to the caller.
-    pub(crate) fn leave(&mut self, value: Option<Value>) -> Eval<Flow> {
+    pub(crate) fn return_from_call(&mut self, value: Option<Value>) -> Eval<Flow> {
         if self.strand.frames.len() == 1 && !self.groups.is_empty() {
             return fault(TrapKind::Unsupported, "a return out of a parallel region");
         }
-        self.pop();
+        self.pop_frame();
         let Some(caller) = self.strand.frames.last_mut() else {
             return Ok(Flow::Done(value));
         };
@@ -112,7 +114,7 @@ impl Machine<'_> {
     }
 
     /// Pops the top frame with registers and stack objects.
-    fn pop(&mut self) {
+    fn pop_frame(&mut self) {
         if let Some(frame) = self.strand.frames.pop() {
             self.strand.regs.truncate(frame.base);
             self.free_stack(frame.objects);
@@ -123,7 +125,7 @@ impl Machine<'_> {
     pub(crate) fn free_stack(&mut self, keep: usize) {
         while self.strand.objects.len() > keep {
             if let Some(object) = self.strand.objects.pop() {
-                self.memory.kill(object);
+                self.memory.end_lifetime(object);
             }
         }
     }
@@ -146,7 +148,7 @@ impl Machine<'_> {
             {
                 self.strand.pending = Some((object, selector));
                 if let Some(races) = &mut self.races {
-                    races.cut(self.strand.frames.len());
+                    races.unwind_to(self.strand.frames.len());
                 }
                 if let Some(frame) = self.strand.frames.last_mut() {
                     frame.pc = place;
@@ -156,7 +158,7 @@ impl Machine<'_> {
             if self.strand.frames.len() == 1 {
                 break;
             }
-            self.pop();
+            self.pop_frame();
             if let Some(frame) = self.strand.frames.last() {
                 self.pc = frame.pc;
             }
@@ -174,7 +176,7 @@ impl Machine<'_> {
         let thrown = self.thrown.get(&object).copied().unwrap_or(0);
         for clause in &clauses.catches {
             let wanted = clause.bits().unwrap_or(0);
-            if wanted == 0 || self.is_a(thrown, wanted) {
+            if wanted == 0 || self.is_derived_type(thrown, wanted) {
                 return Some(self.type_id(wanted));
             }
         }
@@ -183,7 +185,7 @@ impl Machine<'_> {
 
     /// Returns whether a thrown type equals the caught type or derives from the caught type by single
     /// inheritance.
-    fn is_a(&self, thrown: u64, wanted: u64) -> bool {
+    fn is_derived_type(&self, thrown: u64, wanted: u64) -> bool {
         const BASE_OFFSET: u64 = 16;
         let mut ty = thrown;
         for _ in 0..64 {

@@ -1,11 +1,13 @@
 //! The interpreter loop.
 
-use crate::bytecode::code::{CONST, Code, Instr, Place, Reg};
-use crate::parallel::races::Touch;
-use crate::run::linearized_replay::Bend;
+use crate::bytecode::code::{CONST, Code, Instr, InstrIndex, Reg};
+use crate::parallel::races::AccessKind;
+use crate::run::linearized_replay::SmoothOp;
 use crate::run::machine::Machine;
 use crate::trap::{Eval, TrapKind, fault};
-use crate::values::arith::{binary, each1, each2, float_compare, int_compare, negate, reduce};
+use crate::values::arith::{
+    apply_reduction, binary, float_compare, int_compare, map_lanes, negate, zip_lanes,
+};
 use crate::values::cast::cast;
 use crate::values::value::Value;
 use crate::values::value_layout::{Num, Shape};
@@ -15,7 +17,7 @@ use std::rc::Rc;
 /// The control flow after an instruction.
 pub(crate) enum Flow {
     Next,
-    To(Place),
+    To(InstrIndex),
     /// Another frame or strand continues, at the frame's saved position.
     Switch,
     /// The outermost call has returned.
@@ -99,7 +101,7 @@ impl Machine<'_> {
                 let value = self.get(at, *src).clone();
                 self.set(at, *dst, value)
             }
-            Instr::Moves(pairs) => {
+            Instr::ParallelMoves(pairs) => {
                 let values: Vec<Value> = pairs
                     .iter()
                     .map(|(_, src)| self.get(at, *src).clone())
@@ -133,7 +135,7 @@ impl Machine<'_> {
                 op: BinaryOp::FMul | BinaryOp::FDiv,
                 num: Num::Float(FloatKind::F64),
                 ..
-            } if !self.way.is_own() => self.bent(at, instr),
+            } if !self.replay.is_off() => self.smooth_arithmetic(at, instr),
             Instr::Binary {
                 op,
                 num,
@@ -155,7 +157,7 @@ impl Machine<'_> {
                 dst,
             } => {
                 let address = self.address(at, *ptr, *align)?;
-                self.touch(address, u64::from(*bytes), Touch::load(*atomic))?;
+                self.check_access(address, u64::from(*bytes), AccessKind::load(*atomic))?;
                 let value = match self.memory.read(address, *bytes as usize)? {
                     Value::Bits(bits) => Value::Bits(bits & mask),
                     value => value,
@@ -174,7 +176,7 @@ impl Machine<'_> {
                     Value::Bits(bits) => Value::Bits(*bits),
                     value => value.clone(),
                 };
-                self.touch(address, u64::from(*bytes), Touch::store(*atomic))?;
+                self.check_access(address, u64::from(*bytes), AccessKind::store(*atomic))?;
                 self.memory.write(address, *bytes as usize, &value)?;
                 Ok(Flow::Next)
             }
@@ -192,18 +194,18 @@ impl Machine<'_> {
                 let value = int_compare(*predicate, *bits, *same_sign, a, b);
                 self.set(at, *dst, value)
             }
-            Instr::Call(site) => self.call_site(at, site),
+            Instr::Call(site) => self.execute_call(at, site),
             Instr::Return(value) => {
                 let value = value.map(|reg| self.get(at, reg).clone());
-                self.leave(value)
+                self.return_from_call(value)
             }
-            _ => self.rarer(at, instr),
+            _ => self.step_uncommon(at, instr),
         }
     }
 
     // table
     #[inline(never)]
-    fn rarer(&mut self, at: &At, instr: &Instr) -> Eval<Flow> {
+    fn step_uncommon(&mut self, at: &At, instr: &Instr) -> Eval<Flow> {
         match instr {
             Instr::Switch {
                 value,
@@ -218,7 +220,7 @@ impl Machine<'_> {
                 Ok(Flow::To(place.map_or(*default, |(_, place)| *place)))
             }
             Instr::Unreachable => fault(TrapKind::Unreachable, "`unreachable` is reached"),
-            Instr::Fail(why) => fault(TrapKind::Unsupported, format!("cannot run {why}")),
+            Instr::NotExecutable(why) => fault(TrapKind::Unsupported, format!("cannot run {why}")),
             Instr::Resume(value) => match self.get(at, *value).lane(0) {
                 Value::Bits(object) => self.unwind(object),
                 _ => fault(TrapKind::Undefined, "the exception is undefined"),
@@ -227,7 +229,7 @@ impl Machine<'_> {
                 let Some((object, selector)) = self.strand.pending.take() else {
                     return fault(TrapKind::Unreachable, "a landing pad without an exception");
                 };
-                let value = Value::Many([Value::Bits(object), Value::Bits(selector)].into());
+                let value = Value::Elements([Value::Bits(object), Value::Bits(selector)].into());
                 self.set(at, *dst, value)
             }
             Instr::Alloca { .. }
@@ -235,7 +237,7 @@ impl Machine<'_> {
             | Instr::Store { .. }
             | Instr::AtomicRmw { .. }
             | Instr::CmpXchg { .. } => self.memory_instr(at, instr),
-            Instr::Strands(event) => self.strands(at, *event),
+            Instr::Strands(event) => self.strand_event(at, *event),
             Instr::ParStart(_)
             | Instr::ParIndex { .. }
             | Instr::Spmd { .. }
@@ -248,19 +250,19 @@ impl Machine<'_> {
             | Instr::Publish(_)
             | Instr::Receive(_) => self.parallel_instr(at, instr),
             Instr::ICmp { .. } | Instr::FCmp { .. } => {
-                let (dst, own) = self.computed(at, instr)?;
-                let value = self.way.decided(own)?;
+                let (dst, own) = self.evaluate(at, instr)?;
+                let value = self.replay.comparison_result(own)?;
                 self.set(at, dst, value)
             }
             _ => {
-                let (dst, value) = self.computed(at, instr)?;
+                let (dst, value) = self.evaluate(at, instr)?;
                 self.set(at, dst, value)
             }
         }
     }
 
     /// Evaluates a product or quotient of a recorded or replayed run.
-    fn bent(&mut self, at: &At, instr: &Instr) -> Eval<Flow> {
+    fn smooth_arithmetic(&mut self, at: &At, instr: &Instr) -> Eval<Flow> {
         let Instr::Binary {
             op,
             num,
@@ -274,7 +276,7 @@ impl Machine<'_> {
             return fault(TrapKind::BadCall, "no arithmetic of two numbers");
         };
         let (a, b) = (self.get(at, *a).clone(), self.get(at, *b).clone());
-        let value = each2(*lanes, &a, &b, |a, b| {
+        let value = zip_lanes(*lanes, &a, &b, |a, b| {
             let own = binary(*op, *num, *flags, a, b)?;
             let (Some(x), Some(y), Some(_)) = (a.as_f64(), b.as_f64(), own.as_f64()) else {
                 return Ok(own);
@@ -283,8 +285,8 @@ impl Machine<'_> {
                 BinaryOp::FMul => Some(x[0] * x[1]),
                 _ => Some(x[0] / x[1]),
             };
-            let bend = Bend::Arithmetic(*op);
-            let value = self.way.bent(bend, [x, y, 0.0], &function)?;
+            let bend = SmoothOp::Arithmetic(*op);
+            let value = self.replay.smooth_result(bend, [x, y, 0.0], &function)?;
             Ok(value.map_or(own, Value::f64))
         })?;
         self.set(at, *dst, value)
@@ -292,7 +294,7 @@ impl Machine<'_> {
 
     /// Evaluates an instruction without side effects.
     // table
-    fn computed(&mut self, at: &At, instr: &Instr) -> Eval<(Reg, Value)> {
+    fn evaluate(&mut self, at: &At, instr: &Instr) -> Eval<(Reg, Value)> {
         let get = |reg: &Reg| self.get(at, *reg);
         Ok(match instr {
             Instr::Binary {
@@ -305,7 +307,7 @@ impl Machine<'_> {
                 dst,
             } => {
                 let one = |a: &Value, b: &Value| binary(*op, *num, *flags, a, b);
-                (*dst, each2(*lanes, get(a), get(b), one)?)
+                (*dst, zip_lanes(*lanes, get(a), get(b), one)?)
             }
             Instr::FNeg {
                 num,
@@ -313,7 +315,10 @@ impl Machine<'_> {
                 flags,
                 a,
                 dst,
-            } => (*dst, each1(*lanes, get(a), |a| negate(*num, *flags, a))?),
+            } => (
+                *dst,
+                map_lanes(*lanes, get(a), |a| negate(*num, *flags, a))?,
+            ),
             Instr::ICmp {
                 predicate,
                 bits,
@@ -325,7 +330,7 @@ impl Machine<'_> {
             } => {
                 let one =
                     |a: &Value, b: &Value| Ok(int_compare(*predicate, *bits, *same_sign, a, b));
-                (*dst, each2(*lanes, get(a), get(b), one)?)
+                (*dst, zip_lanes(*lanes, get(a), get(b), one)?)
             }
             Instr::FCmp {
                 predicate,
@@ -340,7 +345,7 @@ impl Machine<'_> {
                     return fault(TrapKind::BadCall, "a floating-point comparison of integers");
                 };
                 let one = |a: &Value, b: &Value| float_compare(*predicate, kind, *flags, a, b);
-                (*dst, each2(*lanes, get(a), get(b), one)?)
+                (*dst, zip_lanes(*lanes, get(a), get(b), one)?)
             }
             Instr::Cast(info) => (info.dst, cast(info, get(&info.a))?),
             Instr::Select {
@@ -353,16 +358,16 @@ impl Machine<'_> {
             } => {
                 let (c, a, b) = (get(c), get(a), get(b));
                 let value = match (vector, lanes) {
-                    (true, Some(len)) => Value::Many(
+                    (true, Some(len)) => Value::Elements(
                         (0..*len)
-                            .map(|i| choose(&c.lane(i), &a.lane(i), &b.lane(i)))
+                            .map(|i| select_value(&c.lane(i), &a.lane(i), &b.lane(i)))
                             .collect(),
                     ),
-                    _ => choose(c, a, b),
+                    _ => select_value(c, a, b),
                 };
                 (*dst, value)
             }
-            Instr::Freeze { a, dst, shape } => (*dst, frozen(shape, get(a))),
+            Instr::Freeze { a, dst, shape } => (*dst, freeze_value(shape, get(a))),
             Instr::ExtractElement { vector, index, dst } => {
                 let value = match get(index) {
                     Value::Bits(i) => get(vector).lane(usize::try_from(*i).unwrap_or(usize::MAX)),
@@ -384,7 +389,7 @@ impl Machine<'_> {
                 let result = match slot {
                     Some(slot) => {
                         *slot = get(value).clone();
-                        Value::Many(lanes.into())
+                        Value::Elements(lanes.into())
                     }
                     None => Value::Poison,
                 };
@@ -402,7 +407,7 @@ impl Machine<'_> {
                     Ok(m) => get(b).lane(m - *len),
                     Err(_) => Value::Poison,
                 };
-                (*dst, Value::Many(mask.iter().map(lane).collect()))
+                (*dst, Value::Elements(mask.iter().map(lane).collect()))
             }
             Instr::ExtractValue {
                 aggregate,
@@ -421,7 +426,10 @@ impl Machine<'_> {
                 path,
                 shape,
                 dst,
-            } => (*dst, inserted(shape, get(aggregate), get(member), path)),
+            } => (
+                *dst,
+                insert_member(shape, get(aggregate), get(member), path),
+            ),
             Instr::Combine {
                 op,
                 num,
@@ -429,8 +437,8 @@ impl Machine<'_> {
                 total,
                 value,
             } => {
-                let one = |a: &Value, b: &Value| reduce(*op, *num, a, b);
-                (*total, each2(*lanes, get(total), get(value), one)?)
+                let one = |a: &Value, b: &Value| apply_reduction(*op, *num, a, b);
+                (*total, zip_lanes(*lanes, get(total), get(value), one)?)
             }
             _ => return fault(TrapKind::Unsupported, "an instruction of no kind"),
         })
@@ -438,7 +446,7 @@ impl Machine<'_> {
 }
 
 /// Evaluates `c ? a : b`. An undefined condition yields an undefined result, unless both operands are equal.
-fn choose(c: &Value, a: &Value, b: &Value) -> Value {
+fn select_value(c: &Value, a: &Value, b: &Value) -> Value {
     match c {
         Value::Bits(bits) if bits & 1 == 1 => a.clone(),
         Value::Bits(_) => b.clone(),
@@ -449,22 +457,22 @@ fn choose(c: &Value, a: &Value, b: &Value) -> Value {
 }
 
 /// Evaluates `freeze`: undefined and poison bits become zero.
-fn frozen(shape: &Shape, value: &Value) -> Value {
+fn freeze_value(shape: &Shape, value: &Value) -> Value {
     match (shape, value) {
         (Shape::Num(_), Value::Bits(_) | Value::Wide(_)) => value.clone(),
         (Shape::Num(num), Value::Undef { bits, .. }) => {
             Value::number(num.bits(), u128::from(*bits & num.mask()))
         }
-        (Shape::Vector(num, len), Value::Many(_)) => {
+        (Shape::Vector(num, len), Value::Elements(_)) => {
             let shape = Shape::Num(*num);
-            let lanes = (0..*len as usize).map(|i| frozen(&shape, &value.lane(i)));
-            Value::Many(lanes.collect())
+            let lanes = (0..*len as usize).map(|i| freeze_value(&shape, &value.lane(i)));
+            Value::Elements(lanes.collect())
         }
-        (Shape::Many(members), Value::Many(_)) => {
+        (Shape::Aggregate(members), Value::Elements(_)) => {
             let members = members.iter().enumerate();
-            Value::Many(
+            Value::Elements(
                 members
-                    .map(|(i, (_, m))| frozen(m, &value.lane(i)))
+                    .map(|(i, (_, m))| freeze_value(m, &value.lane(i)))
                     .collect(),
             )
         }
@@ -473,14 +481,14 @@ fn frozen(shape: &Shape, value: &Value) -> Value {
 }
 
 /// Returns an aggregate with one member replaced. The recursion depth is the length of the path.
-fn inserted(shape: &Shape, aggregate: &Value, member: &Value, path: &[u32]) -> Value {
-    let (Some((first, rest)), Shape::Many(members)) = (path.split_first(), shape) else {
+fn insert_member(shape: &Shape, aggregate: &Value, member: &Value, path: &[u32]) -> Value {
+    let (Some((first, rest)), Shape::Aggregate(members)) = (path.split_first(), shape) else {
         return member.clone();
     };
     let mut values = aggregate.to_lanes(members.len());
     let index = *first as usize;
     if let (Some(slot), Some((_, inner))) = (values.get_mut(index), members.get(index)) {
-        *slot = inserted(inner, slot, member, rest);
+        *slot = insert_member(inner, slot, member, rest);
     }
-    Value::Many(values.into())
+    Value::Elements(values.into())
 }

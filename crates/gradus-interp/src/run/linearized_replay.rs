@@ -15,28 +15,28 @@ use gradus_ir::externals::MathFn;
 
 /// The treatment of smooth operations in a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Curves {
+pub enum ReplayMode {
     /// Evaluated exactly.
-    Kept,
+    Exact,
     /// Linearised at the recorded operands.
-    Straight,
+    Linearized,
 }
 
 /// One event of a recorded run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Step(Kind);
+pub struct ReplayStep(Kind);
 
 #[derive(Clone, Debug, PartialEq)]
 enum Kind {
     /// The result of a comparison.
-    Decision(Value),
+    Comparison(Value),
     /// A smooth operation and the operands.
-    Bend(Bend, [f64; 3]),
+    Bend(SmoothOp, [f64; 3]),
 }
 
 /// A smooth operation.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Bend {
+pub(crate) enum SmoothOp {
     /// A function of up to three numbers.
     Call(MathFn),
     /// A product or quotient.
@@ -45,103 +45,103 @@ pub(crate) enum Bend {
 
 /// The recording state of a machine.
 #[derive(Debug, Default)]
-pub(crate) enum Way {
+pub(crate) enum ReplayMode {
     /// Neither records nor replays.
     #[default]
-    Own,
+    Off,
     /// Records.
-    Noted(Vec<Step>),
+    Recording(Vec<ReplayStep>),
     /// Replays a recorded run.
-    Given(std::vec::IntoIter<Step>, Curves),
+    Replaying(std::vec::IntoIter<ReplayStep>, ReplayMode),
 }
 
 impl Machine<'_> {
     /// Starts recording comparisons and smooth operations.
-    pub fn note_way(&mut self) {
-        self.way = Way::Noted(Vec::new());
+    pub fn start_recording(&mut self) {
+        self.replay = ReplayMode::Noted(Vec::new());
     }
     /// Returns the events recorded since [`Machine::note_way`].
-    pub fn noted_way(self) -> Vec<Step> {
-        match self.way {
-            Way::Noted(all) => all,
+    pub fn recorded_steps(self) -> Vec<ReplayStep> {
+        match self.replay {
+            ReplayMode::Noted(all) => all,
             _ => Vec::new(),
         }
     }
     /// Starts a replay of an earlier run: comparisons return the recorded results regardless of the operands;
     /// control flow therefore equals the earlier run's control flow.
-    pub fn follow_way(&mut self, earlier: Vec<Step>, curves: Curves) {
-        self.way = Way::Given(earlier.into_iter(), curves);
+    pub fn start_replay(&mut self, earlier: Vec<ReplayStep>, curves: ReplayMode) {
+        self.replay = ReplayMode::Given(earlier.into_iter(), curves);
     }
     /// Returns whether a replay has consumed all recorded events.
-    pub fn followed_all(&self) -> bool {
-        matches!(&self.way, Way::Given(rest, _) if rest.len() == 0)
+    pub fn has_replayed_all(&self) -> bool {
+        matches!(&self.replay, ReplayMode::Given(rest, _) if rest.len() == 0)
     }
 }
 
-impl Way {
+impl ReplayMode {
     /// Returns the result of a comparison whose evaluated result is `own`.
-    pub fn decided(&mut self, own: Value) -> Eval<Value> {
+    pub fn comparison_result(&mut self, own: Value) -> Eval<Value> {
         match self {
-            Way::Own => Ok(own),
-            Way::Noted(all) => {
-                all.push(Step(Kind::Decision(own.clone())));
+            ReplayMode::Own => Ok(own),
+            ReplayMode::Noted(all) => {
+                all.push(ReplayStep(Kind::Comparison(own.clone())));
                 Ok(own)
             }
-            Way::Given(rest, _) => match rest.next() {
-                Some(Step(Kind::Decision(earlier))) => Ok(earlier),
-                _ => astray("a comparison"),
+            ReplayMode::Given(rest, _) => match rest.next() {
+                Some(ReplayStep(Kind::Comparison(earlier))) => Ok(earlier),
+                _ => diverged("a comparison"),
             },
         }
     }
 
     /// Returns whether the machine neither records nor replays.
-    pub fn is_own(&self) -> bool {
-        matches!(self, Way::Own)
+    pub fn is_off(&self) -> bool {
+        matches!(self, ReplayMode::Own)
     }
 
     /// Returns the result of a smooth operation at `x`; `None` if the interpreter does not implement the
     /// function.
-    pub fn bent(
+    pub fn smooth_result(
         &mut self,
-        bend: Bend,
+        bend: SmoothOp,
         x: [f64; 3],
         function: &dyn Fn([f64; 3]) -> Option<f64>,
     ) -> Eval<Option<f64>> {
-        if self.is_own() || !is_smooth(bend) {
+        if self.is_off() || !is_smooth(bend) {
             return Ok(function(x));
         }
         match self {
-            Way::Own => Ok(function(x)),
-            Way::Noted(all) => {
-                all.push(Step(Kind::Bend(bend, x)));
+            ReplayMode::Own => Ok(function(x)),
+            ReplayMode::Noted(all) => {
+                all.push(ReplayStep(Kind::Bend(bend, x)));
                 Ok(function(x))
             }
-            Way::Given(rest, curves) => match rest.next() {
-                Some(Step(Kind::Bend(of, at))) if of == bend => Ok(match curves {
-                    Curves::Kept => function(x),
-                    Curves::Straight => plane(bend, at, x, function),
+            ReplayMode::Given(rest, curves) => match rest.next() {
+                Some(ReplayStep(Kind::Bend(of, at))) if of == bend => Ok(match curves {
+                    ReplayMode::Exact => function(x),
+                    ReplayMode::Linearized => tangent_plane(bend, at, x, function),
                 }),
-                _ => astray("a function"),
+                _ => diverged("a function"),
             },
         }
     }
 }
 
-fn astray<T>(what: &str) -> Eval<T> {
+fn diverged<T>(what: &str) -> Eval<T> {
     let text = format!("{what} that the earlier run had not");
     fault(TrapKind::BadCall, text)
 }
 
 /// Evaluates at `x` the tangent plane of a function at `at`.
-fn plane(
-    bend: Bend,
+fn tangent_plane(
+    bend: SmoothOp,
     at: [f64; 3],
     x: [f64; 3],
     function: &dyn Fn([f64; 3]) -> Option<f64>,
 ) -> Option<f64> {
     let mut value = function(at)?;
     for i in (0..x.len()).filter(|&i| x[i] != at[i]) {
-        let aside = aside(bend, i, at[i]);
+        let aside = difference_step(bend, i, at[i]);
         let (mut below, mut above) = (at, at);
         (below[i], above[i]) = (at[i] - aside, at[i] + aside);
         let slope = (function(above)? - function(below)?) / (above[i] - below[i]);
@@ -153,23 +153,23 @@ fn plane(
 /// Returns half the step of the central difference in operand `i`. The step leaves enough significant digits
 /// and is equal on both sides. For steep functions and functions with a boundary at zero, the step is
 /// relative to the distance from zero.
-fn aside(bend: Bend, i: usize, at: f64) -> f64 {
+fn difference_step(bend: SmoothOp, i: usize, at: f64) -> f64 {
     use MathFn::*;
     const NEAR: f64 = 1.0 / 8192.0;
     match bend {
-        Bend::Call(Log | Log2 | Log10 | Sqrt | Rsqrt | Cbrt | Tgamma | Lgamma | Y0 | Y1 | Pow) => {
-            NEAR * at.abs().min(1.0)
-        }
-        Bend::Arithmetic(BinaryOp::FDiv) if i == 1 => NEAR * at.abs(),
-        Bend::Arithmetic(_) => NEAR * at.abs().max(1.0),
-        Bend::Call(_) => NEAR.max(2.0 * (at.abs().next_up() - at.abs())),
+        SmoothOp::Call(
+            Log | Log2 | Log10 | Sqrt | Rsqrt | Cbrt | Tgamma | Lgamma | Y0 | Y1 | Pow,
+        ) => NEAR * at.abs().min(1.0),
+        SmoothOp::Arithmetic(BinaryOp::FDiv) if i == 1 => NEAR * at.abs(),
+        SmoothOp::Arithmetic(_) => NEAR * at.abs().max(1.0),
+        SmoothOp::Call(_) => NEAR.max(2.0 * (at.abs().next_up() - at.abs())),
     }
 }
 
 /// Returns whether an operation is differentiable on the whole domain.
-fn is_smooth(bend: Bend) -> bool {
+fn is_smooth(bend: SmoothOp) -> bool {
     use MathFn::*;
-    let Bend::Call(id) = bend else {
+    let SmoothOp::Call(id) = bend else {
         return true;
     };
     match id {

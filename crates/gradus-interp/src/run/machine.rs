@@ -2,10 +2,10 @@
 
 use crate::bytecode::code::Code;
 use crate::bytecode::decode::{Symbols, constant, decode};
-use crate::memory::{Memory, Place};
+use crate::memory::{Memory, ObjectKind};
 use crate::parallel::races::Races;
 use crate::parallel::ranks::Group;
-use crate::run::linearized_replay::Way;
+use crate::run::linearized_replay::ReplayMode;
 use crate::trap::{Eval, Fault, Trap, TrapKind, fault};
 use crate::values::value::{Address, Value};
 use gradus_ir::{Body, Entity, FuncId, OpPrinter, Symbol, Unit};
@@ -89,8 +89,8 @@ pub struct Machine<'u> {
     pub(crate) type_ids: Vec<u64>,
     pub(crate) errno: Option<Address>,
     pub(crate) random: u64,
-    pub(crate) way: Way,
-    laid_out: Eval<()>,
+    pub(crate) replay: ReplayMode,
+    memory_init: Eval<()>,
 }
 
 impl<'u> Machine<'u> {
@@ -118,23 +118,25 @@ impl<'u> Machine<'u> {
             caught: Vec::new(),
             type_ids: Vec::new(),
             errno: None,
-            way: Way::Own,
-            laid_out: Ok(()),
+            replay: ReplayMode::Own,
+            memory_init: Ok(()),
         };
-        machine.laid_out = machine.lay_out();
+        machine.memory_init = machine.init_memory();
         machine
     }
 
-    fn lay_out(&mut self) -> Eval<()> {
+    fn init_memory(&mut self) -> Eval<()> {
         let unit = self.unit;
         for (id, _) in unit.functions.iter() {
-            let address = self.memory.allocate(1, 16, Place::Function(id), true)?;
+            let address = self
+                .memory
+                .allocate(1, 16, ObjectKind::Function(id), true)?;
             self.symbols.functions.push(address);
         }
         for (_, global) in unit.globals.iter() {
             let place = match global.constant {
-                true => Place::Constant,
-                false => Place::Static,
+                true => ObjectKind::Constant,
+                false => ObjectKind::Static,
             };
             let size = unit.layout.size_bytes(unit, global.ty);
             let known = global.init.is_some();
@@ -147,7 +149,7 @@ impl<'u> Machine<'u> {
                 continue;
             };
             let base = self.symbols.globals[id.index()];
-            self.memory.set(base, &init.bytes)?;
+            self.memory.initialize_bytes(base, &init.bytes)?;
             for relocation in &init.relocations {
                 let target = match relocation.target {
                     Symbol::Func(func) => self.symbols.functions[func.index()],
@@ -155,7 +157,7 @@ impl<'u> Machine<'u> {
                 };
                 let word = target.0.wrapping_add(relocation.addend as u64);
                 let at = Address(base.0.wrapping_add(relocation.offset_bytes));
-                self.memory.set(at, &word.to_le_bytes())?;
+                self.memory.initialize_bytes(at, &word.to_le_bytes())?;
             }
         }
         Ok(())
@@ -171,20 +173,22 @@ impl<'u> Machine<'u> {
         let size = bytes.len() as u64;
         let made = self
             .memory
-            .allocate(size, 16, Place::Static, true)
+            .allocate(size, 16, ObjectKind::Static, true)
             .and_then(|address| {
-                self.memory.set(address, bytes)?;
+                self.memory.initialize_bytes(address, bytes)?;
                 Ok(address)
             });
-        self.told(made)
+        self.with_position(made)
     }
     /// Allocates `size_bytes` bytes of uninitialised memory.
     ///
     /// # Errors
     /// [`TrapKind::Limit`] if the memory limit is exceeded.
     pub fn alloc_undefined(&mut self, size_bytes: u64) -> Result<Address, Trap> {
-        let made = self.memory.allocate(size_bytes, 16, Place::Static, false);
-        self.told(made)
+        let made = self
+            .memory
+            .allocate(size_bytes, 16, ObjectKind::Static, false);
+        self.with_position(made)
     }
     /// Allocates memory with the given binary64 numbers.
     ///
@@ -224,7 +228,7 @@ impl<'u> Machine<'u> {
     /// The traps of a read.
     pub fn read_bytes(&self, address: Address, size_bytes: u64) -> Result<Vec<u8>, Trap> {
         let read = self.memory.bytes(address.0, size_bytes).map(<[u8]>::to_vec);
-        self.told(read)
+        self.with_position(read)
     }
     /// Reads `count` binary64 numbers at an address.
     ///
@@ -281,7 +285,7 @@ impl<'u> Machine<'u> {
         self.memory.heap_blocks()
     }
     /// Returns whether a 64-bit word is an address inside or at the end of a live object.
-    pub fn is_address(&self, word: u64) -> bool {
+    pub fn is_valid_address(&self, word: u64) -> bool {
         self.memory.in_bounds(word)
     }
     /// Returns the address of a function or global variable.
@@ -303,7 +307,7 @@ impl<'u> Machine<'u> {
             Some(func) => self.call_function(func, args),
             None => {
                 let text = format!("there is no function `{name}`");
-                self.told(fault(TrapKind::BadCall, text))
+                self.with_position(fault(TrapKind::BadCall, text))
             }
         }
     }
@@ -316,11 +320,11 @@ impl<'u> Machine<'u> {
         self.strand = Strand::default();
         self.groups.clear();
         self.races = self.options.races.then(Races::default);
-        let layout = self.laid_out.clone();
+        let layout = self.memory_init.clone();
         let outcome = layout
-            .and_then(|()| self.enter(func, args))
+            .and_then(|()| self.push_call(func, args))
             .and_then(|()| self.run());
-        let outcome = self.told(outcome);
+        let outcome = self.with_position(outcome);
         if outcome.is_err() {
             self.strand = Strand::default();
             self.groups.clear();
@@ -357,7 +361,7 @@ impl<'u> Machine<'u> {
     }
 
     /// Adds the position of the current instruction to a fault.
-    fn told<T>(&self, outcome: Eval<T>) -> Result<T, Trap> {
+    fn with_position<T>(&self, outcome: Eval<T>) -> Result<T, Trap> {
         outcome.map_err(|Fault { kind, message }| {
             let mut trap = Trap {
                 kind,

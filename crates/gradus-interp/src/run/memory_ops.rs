@@ -1,12 +1,12 @@
 //! Execution of address computations and memory accesses.
 
 use crate::bytecode::code::{AddrInfo, Instr, Reg};
-use crate::memory::Place;
-use crate::parallel::races::Touch;
+use crate::memory::ObjectKind;
+use crate::parallel::races::AccessKind;
 use crate::run::dispatch::{At, Flow};
 use crate::run::machine::Machine;
 use crate::trap::{Eval, TrapKind, fault};
-use crate::values::arith::{combine, int_compare};
+use crate::values::arith::{apply_rmw, int_compare};
 use crate::values::value::{Address, Value};
 use crate::values::value_layout::Shape;
 use gradus_ir::IntPredicate;
@@ -30,7 +30,7 @@ impl Machine<'_> {
                 dst,
             } => {
                 let address = self.address(at, *ptr, *align)?;
-                self.touch(address, shape.size_bytes(), Touch::load(*atomic))?;
+                self.check_access(address, shape.size_bytes(), AccessKind::load(*atomic))?;
                 let value = shape.load(&self.memory, address)?;
                 self.set(at, *dst, value)
             }
@@ -42,7 +42,7 @@ impl Machine<'_> {
                 ptr,
             } => {
                 let address = self.address(at, *ptr, *align)?;
-                self.touch(address, shape.size_bytes(), Touch::store(*atomic))?;
+                self.check_access(address, shape.size_bytes(), AccessKind::store(*atomic))?;
                 let value = self.get(at, *value).clone();
                 shape.store(&mut self.memory, address, &value)?;
                 Ok(Flow::Next)
@@ -57,9 +57,9 @@ impl Machine<'_> {
             } => {
                 let address = self.address(at, *ptr, *align)?;
                 let shape = Shape::Num(*num);
-                self.touch(address, shape.size_bytes(), Touch::AtomicWrite)?;
+                self.check_access(address, shape.size_bytes(), AccessKind::AtomicWrite)?;
                 let old = shape.load(&self.memory, address)?;
-                let new = combine(*op, *num, &old, self.get(at, *value))?;
+                let new = apply_rmw(*op, *num, &old, self.get(at, *value))?;
                 shape.store(&mut self.memory, address, &new)?;
                 self.set(at, *dst, old)
             }
@@ -73,7 +73,7 @@ impl Machine<'_> {
             } => {
                 let address = self.address(at, *ptr, *align)?;
                 let shape = Shape::Num(*num);
-                self.touch(address, shape.size_bytes(), Touch::AtomicWrite)?;
+                self.check_access(address, shape.size_bytes(), AccessKind::AtomicWrite)?;
                 let old = shape.load(&self.memory, address)?;
                 let expected = self.get(at, *expected);
                 let equal = int_compare(IntPredicate::Eq, num.bits(), false, &old, expected);
@@ -84,7 +84,7 @@ impl Machine<'_> {
                     let new = self.get(at, *new).clone();
                     shape.store(&mut self.memory, address, &new)?;
                 }
-                self.set(at, *dst, Value::Many([old, Value::Bits(equal)].into()))
+                self.set(at, *dst, Value::Elements([old, Value::Bits(equal)].into()))
             }
             Instr::Alloca {
                 stride,
@@ -109,28 +109,30 @@ impl Machine<'_> {
 
     /// Allocates a stack object of the running function.
     pub(crate) fn stack_object(&mut self, size: u64, align: u64) -> Eval<Address> {
-        let address = self.memory.allocate(size, align, Place::Stack, false)?;
+        let address = self
+            .memory
+            .allocate(size, align, ObjectKind::Stack, false)?;
         self.strand.objects.push(address);
         Ok(address)
     }
 
     pub(crate) fn addr(&mut self, at: &At, info: &AddrInfo) -> Eval<Flow> {
         let Some(len) = info.lanes else {
-            let value = self.one_address(at, info, None);
+            let value = self.address_lane(at, info, None);
             return self.set(at, info.dst, value);
         };
         let lanes: Vec<Value> = (0..len)
-            .map(|i| self.one_address(at, info, Some(i)))
+            .map(|i| self.address_lane(at, info, Some(i)))
             .collect();
-        self.set(at, info.dst, Value::Many(lanes.into()))
+        self.set(at, info.dst, Value::Elements(lanes.into()))
     }
 
     /// Computes a scalar address, or lane `lane` of a vector of addresses.
     #[inline(always)]
-    fn one_address(&self, at: &At, info: &AddrInfo, lane: Option<usize>) -> Value {
+    fn address_lane(&self, at: &At, info: &AddrInfo, lane: Option<usize>) -> Value {
         let pick = |reg: Reg| match (self.get(at, reg), lane) {
             (Value::Bits(bits), _) => Ok(*bits),
-            (many @ Value::Many(_), Some(lane)) => {
+            (many @ Value::Elements(_), Some(lane)) => {
                 let value = many.lane(lane);
                 value.bits().ok_or(value)
             }
@@ -152,7 +154,7 @@ impl Machine<'_> {
             };
             address = address.wrapping_add(index.wrapping_mul(*stride) as u64);
         }
-        if info.inbounds && address != base && !self.stays_inside(base, address) {
+        if info.inbounds && address != base && !self.in_same_object(base, address) {
             return Value::Poison;
         }
         Value::Bits(address)
@@ -160,7 +162,7 @@ impl Machine<'_> {
 
     /// Returns whether both addresses belong to one live object.
     #[inline(always)]
-    fn stays_inside(&self, base: u64, address: u64) -> bool {
+    fn in_same_object(&self, base: u64, address: u64) -> bool {
         base >> 36 == address >> 36 && self.memory.in_bounds(base) && self.memory.in_bounds(address)
     }
 }

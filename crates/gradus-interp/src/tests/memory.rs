@@ -1,10 +1,10 @@
 //! Tests of memory: bounds, lifetimes, initialisation, addresses.
 
-use super::{HEAD, bits, float, trapped, unit, value};
+use super::{HEAD, bits, float, trap_of_ops, unit, value};
 use crate::{Machine, TrapKind, Value};
 
 #[test]
-fn what_is_stored_is_loaded() {
+fn stored_values_are_loaded() {
     let text = "%p = alloca [4 x f64], 1 %q = addr inbounds f64, %p, 2
                 store 3.5, %q %a = load %q -> f64 return %a";
     assert_eq!(float(text), 3.5);
@@ -69,7 +69,7 @@ fn accesses_stay_inside_living_objects() {
             TrapKind::Undefined,
         ),
     ] {
-        assert_eq!(trapped(ops), kind, "{ops}");
+        assert_eq!(trap_of_ops(ops), kind, "{ops}");
     }
 }
 
@@ -88,7 +88,7 @@ fn uninitialised_bytes_are_known() {
                 %a = load %q -> i32 return %a";
     assert_eq!(bits("i32", text), 3);
     let ops = "%p = alloca i1, 1 %a = load %p -> i1 if %a { yield } else { yield }";
-    assert_eq!(trapped(ops), TrapKind::Undefined);
+    assert_eq!(trap_of_ops(ops), TrapKind::Undefined);
     let text = "%p = call @calloc(2, 8) %q = addr f64, %p, 1 %a = load %q -> f64 return %a";
     assert_eq!(float(text), 0.0);
     let text = "%p = alloca i64, 1 store i64 poison, %p %a = load %p -> i8 return %a";
@@ -105,14 +105,14 @@ fn blocks_are_copied_filled_and_grown() {
     assert_eq!(float(text), 2.0);
     let ops = "%p = alloca [3 x f64], 1 %q = addr f64, %p, 1
                call @llvm.memcpy.p0.p0.i64(%q, %p, 16, false)";
-    assert_eq!(trapped(ops), TrapKind::OutOfBounds);
+    assert_eq!(trap_of_ops(ops), TrapKind::OutOfBounds);
     let text = "%p = alloca i32, 1 call @llvm.memset.p0.i64(%p, i8 1, 4, false)
                 %a = load %p -> i32 return %a";
     assert_eq!(bits("i32", text), 0x0101_0101);
 }
 
 #[test]
-fn a_frame_s_memory_dies_with_it() {
+fn stack_objects_die_on_return() {
     let text = "func @g() -> ptr { %p = alloca f64, 1 store 1.0, %p return %p }
                 func @f() -> f64 { %p = call @g() %a = load %p -> f64 return %a }";
     assert_eq!(super::trap(text), TrapKind::UseAfterFree);
@@ -142,11 +142,11 @@ fn globals_hold_addresses() {
           %c = add %a, %b return %c }";
     assert_eq!(super::run(text), Ok(Some(Value::i32(25))));
     let ops = "%a = call @table() : fn() -> i32";
-    assert_eq!(trapped(ops), TrapKind::BadCall);
+    assert_eq!(trap_of_ops(ops), TrapKind::BadCall);
 }
 
 #[test]
-fn arrays_come_and_go() {
+fn arrays_are_allocated_and_read() {
     let unit = unit(
         "func @scale(%n: i64, %x: ptr, %y: ptr) {
            for %i < %n { %p = addr f64, %x, %i %a = load %p -> f64 %b = fmul %a, 2.0
@@ -174,7 +174,7 @@ fn arrays_come_and_go() {
 }
 
 #[test]
-fn output_is_kept() {
+fn output_is_captured() {
     let text = format!(
         "{HEAD}global @t: [27 x i8] = hex \"25643a252e33663a2567202533647c252d33647c202530336c640a00\"
          func @f() {{ %n = call @printf(@t, i32 -5, 2.0, 0.5, i32 7, i32 8, 9) return }}"

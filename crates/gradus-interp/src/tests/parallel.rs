@@ -5,7 +5,7 @@ use crate::run::machine::Options;
 use crate::{Machine, Value};
 
 /// Returns the result of `@f`, equal in rank order and in three random orders.
-fn in_any_order(text: &str) -> i64 {
+fn result_in_any_order(text: &str) -> i64 {
     let unit = unit(text);
     let run = |random_order| {
         let options = Options {
@@ -31,11 +31,14 @@ fn par_for_reduces() {
         %s, %m = par.for %i < 7, %j < 5 reduce(add 100, umax 0) {
           %x = mul %i, 10 %y = add %x, %j yield %y, %y }
         %t = mul %m, 10000 %r = add %s, %t return %r }";
-    assert_eq!(in_any_order(text), 100 + 5 * 210 + 7 * 10 + 64 * 10_000);
+    assert_eq!(
+        result_in_any_order(text),
+        100 + 5 * 210 + 7 * 10 + 64 * 10_000
+    );
 }
 
 #[test]
-fn ranks_meet_at_barriers() {
+fn barriers_synchronize_ranks() {
     // Each rank writes a private cell, then reads the neighbour's cell.
     let text = "func @f() -> i64 {
         %x = alloca [8 x i64], 1 %y = alloca [8 x i64], 1
@@ -48,7 +51,7 @@ fn ranks_meet_at_barriers() {
         %p3 = addr i64, %y, 3 %p7 = addr i64, %y, 7
         %u = load %p3 -> i64 %t = load %p7 -> i64 %m = mul %u, 100 %s = add %m, %t
         return %s }";
-    assert_eq!(in_any_order(text), 1600);
+    assert_eq!(result_in_any_order(text), 1600);
 }
 
 #[test]
@@ -77,11 +80,11 @@ fn a_tree_reduction_in_shared_memory() {
           yield }
         %r = load %out -> i64
         return %r }";
-    assert_eq!(in_any_order(text), (16..24).sum::<i64>());
+    assert_eq!(result_in_any_order(text), (16..24).sum::<i64>());
 }
 
 #[test]
-fn shared_loops_run_each_iteration_once() {
+fn worksharing_runs_iterations_once() {
     for (schedule, chunk) in [
         ("static", ""),
         ("static chunked", "chunk 3"),
@@ -103,12 +106,12 @@ fn shared_loops_run_each_iteration_once() {
                  %q2 = addr i64, %x, %m %v = load %q2 -> i64 %w = add %t, %v yield %w }}
                return %s }}"
         );
-        assert_eq!(in_any_order(&text), 17 + 100 + 4000, "{schedule}");
+        assert_eq!(result_in_any_order(&text), 17 + 100 + 4000, "{schedule}");
     }
 }
 
 #[test]
-fn barriers_in_called_functions_and_ranks_that_leave() {
+fn barriers_in_callees_and_early_exits() {
     let text = "func @meet() { barrier block
         return }
       func @f() -> i64 {
@@ -119,11 +122,11 @@ fn barriers_in_called_functions_and_ranks_that_leave() {
           else { store 10, %x yield }
           yield }
         %s = load %x -> i64 return %s }";
-    assert_eq!(in_any_order(text), 13);
+    assert_eq!(result_in_any_order(text), 13);
 }
 
 #[test]
-fn tasks_run_where_they_stand() {
+fn tasks_run_undeferred() {
     let text = "func @fib(%n: i64) -> i64 {
         %c = icmp ult %n, 2
         %r = if %c -> i64 { yield %n } else {
@@ -134,12 +137,12 @@ fn tasks_run_where_they_stand() {
           %s = load %p -> i64 yield %s }
         return %r }
       func @f() -> i64 { %a = call @fib(12) return %a }";
-    assert_eq!(in_any_order(text), 144);
+    assert_eq!(result_in_any_order(text), 144);
     assert_eq!(Value::i64(1).as_i64(), Some(1));
 }
 
 #[test]
-fn one_rank_runs_a_single_and_all_may_have_what_it_gives() {
+fn single_runs_once_and_broadcasts() {
     let text = "func @f() -> i64 {
         %x = alloca i64, 1 store 0, %x
         spmd team 4 { |%r: i64, %n: i64|
@@ -154,21 +157,21 @@ fn one_rank_runs_a_single_and_all_may_have_what_it_gives() {
             %a = load %x -> i64 %b = add %a, %part %c = add %b, %d store %c, %x yield %c }
           yield }
         %s = load %x -> i64 return %s }";
-    assert_eq!(in_any_order(text), 100 + 3 * 10 + 4);
+    assert_eq!(result_in_any_order(text), 100 + 3 * 10 + 4);
 }
 
 #[test]
-fn reductions_may_have_a_region_of_their_own() {
+fn custom_reductions_use_their_region() {
     let text = "func @f() -> i64 {
         %p, %c, %m = par.for %i < 5 reduce(mul 1, custom 1000, max 0) {
           %x = add %i, 1 yield %x, %i, %x
         } { |%a: i64, %b: i64| %t = sub %a, %b yield %t }
         %q = mul %c, 1000 %r = add %p, %q %s = add %r, %m return %s }";
-    assert_eq!(in_any_order(text), 120 + 990 * 1000 + 5);
+    assert_eq!(result_in_any_order(text), 120 + 990 * 1000 + 5);
 }
 
 #[test]
-fn a_team_may_be_left_open_and_scopes_and_tasks_take_conditions() {
+fn default_team_size_and_conditions() {
     let text = "func @f() -> i64 {
         %x = alloca i64, 1 store 0, %x
         spmd team 0 { |%r: i64, %n: i64|

@@ -32,7 +32,7 @@ fn with_array(ops: &str) -> String {
 }
 
 #[test]
-fn iterations_race_where_they_meet() {
+fn conflicting_iterations_race() {
     let own = "par.for %i < 8 { %q = addr i64, %x, %i call @add(%q) yield }";
     assert!(!races(&with_array(own)));
     let one = "par.for %i < 8 { call @add(%x) yield }";
@@ -52,7 +52,7 @@ fn iterations_race_where_they_meet() {
 }
 
 #[test]
-fn atomic_accesses_and_locks_keep_iterations_apart() {
+fn atomics_and_locks_prevent_races() {
     let atomic = "par.for %i < 8 { %v = atomicrmw add monotonic %x, 1 yield }";
     assert!(!races(&with_array(atomic)));
     let half = "par.for %i < 8 { %v = atomicrmw add monotonic %x, 1 %w = load %x -> i64 yield }";
@@ -68,7 +68,7 @@ fn atomic_accesses_and_locks_keep_iterations_apart() {
 }
 
 #[test]
-fn inner_loops_race_with_the_iterations_around() {
+fn inner_and_outer_iterations_race() {
     let apart = "par.for %i < 4 { par.for %j < 4 {
         %a = mul %i, 4 %b = add %a, %j %q = addr i64, %x, %b call @add(%q) yield } yield }";
     assert!(!races(&with_array(apart)));
@@ -81,7 +81,7 @@ fn inner_loops_race_with_the_iterations_around() {
 }
 
 #[test]
-fn tasks_race_until_they_are_waited_for() {
+fn tasks_race_until_sync() {
     let task = "spawn { call @add(%x) yield }";
     let scope = |ops: &str| with_array(&format!("scope {{ {ops} yield }} call @add(%x)"));
     assert!(!races(&scope(&format!("call @add(%x) {task}"))));

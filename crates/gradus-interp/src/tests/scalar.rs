@@ -1,10 +1,10 @@
 //! Tests of numbers: arithmetic, conversions, poison and undefined bits.
 
-use super::{bits, float, trapped, value};
+use super::{bits, float, trap_of_ops, value};
 use crate::{TrapKind, Value};
 
 #[test]
-fn integers_wrap_and_promise() {
+fn integers_wrap_or_violate_flags() {
     assert_eq!(bits("i8", "%a = add i8 127, i8 1 return %a"), 128);
     assert_eq!(bits("i8", "%a = sdiv i8 -7, i8 2 return %a"), 0xfd);
     assert_eq!(bits("i8", "%a = srem i8 -7, i8 2 return %a"), 0xff);
@@ -49,9 +49,9 @@ fn divisions_trap() {
         "%a = sdiv -9223372036854775808, -1",
         "%a = sdiv i8 -128, i8 -1",
     ] {
-        assert_eq!(trapped(ops), TrapKind::Division, "{ops}");
+        assert_eq!(trap_of_ops(ops), TrapKind::Division, "{ops}");
     }
-    assert_eq!(trapped("%a = udiv 1, i64 undef"), TrapKind::Undefined);
+    assert_eq!(trap_of_ops("%a = udiv 1, i64 undef"), TrapKind::Undefined);
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn comparisons_order_numbers() {
 }
 
 #[test]
-fn unspecified_bits_go_where_they_go() {
+fn undefined_bits_propagate() {
     assert_eq!(bits("i8", "%a = and i8 undef, i8 0 return %a"), 0);
     assert_eq!(bits("i8", "%a = or i8 undef, i8 -1 return %a"), 255);
     assert_eq!(
@@ -154,11 +154,11 @@ fn unspecified_bits_go_where_they_go() {
         1
     );
     assert_eq!(
-        trapped("if i1 poison { yield } else { yield }"),
+        trap_of_ops("if i1 poison { yield } else { yield }"),
         TrapKind::Undefined
     );
     assert_eq!(
-        trapped("if i1 undef { yield } else { yield }"),
+        trap_of_ops("if i1 undef { yield } else { yield }"),
         TrapKind::Undefined
     );
 }
@@ -185,7 +185,7 @@ fn vectors_work_lane_by_lane() {
 }
 
 #[test]
-fn known_functions_run() {
+fn external_functions_execute() {
     assert_eq!(
         float("%a = call @llvm.sqrt.f64(2.0) return %a"),
         2f64.sqrt()
@@ -222,8 +222,17 @@ fn known_functions_run() {
     let text = "%a = call @llvm.sadd.with.overflow.i8(i8 127, i8 1)
                 %b = extractvalue [1] %a return %b";
     assert_eq!(bits("i1", text), 1);
-    assert_eq!(trapped("%a = call @unheard(1.0)"), TrapKind::Unsupported);
-    assert_eq!(trapped("call @exit(i32 3)"), TrapKind::Exit(3));
-    assert_eq!(trapped("%a = foreign 3() -> i32"), TrapKind::Unsupported);
-    assert_eq!(trapped("%a = fadd f80 0x0, f80 0x0"), TrapKind::Unsupported);
+    assert_eq!(
+        trap_of_ops("%a = call @unheard(1.0)"),
+        TrapKind::Unsupported
+    );
+    assert_eq!(trap_of_ops("call @exit(i32 3)"), TrapKind::Exit(3));
+    assert_eq!(
+        trap_of_ops("%a = foreign 3() -> i32"),
+        TrapKind::Unsupported
+    );
+    assert_eq!(
+        trap_of_ops("%a = fadd f80 0x0, f80 0x0"),
+        TrapKind::Unsupported
+    );
 }

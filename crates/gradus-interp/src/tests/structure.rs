@@ -2,7 +2,7 @@
 
 use super::{run, trap, unit};
 use crate::run::machine::Options;
-use crate::{Curves, Machine, Step, TrapKind, Value};
+use crate::{Machine, ReplayMode, ReplayStep, TrapKind, Value};
 
 fn int(text: &str) -> i64 {
     match run(text) {
@@ -46,7 +46,7 @@ fn branches_choose() {
 }
 
 #[test]
-fn calls_nest_deeply_without_the_machine_s_stack() {
+fn deep_calls_need_no_host_stack() {
     let text = "func @g(%n: i64) -> i64 {
         %c = icmp eq %n, 0
         %r = if %c -> i64 { yield 0 } else {
@@ -117,7 +117,7 @@ const THROW: &str = "
 ";
 
 #[test]
-fn exceptions_reach_the_pad_that_takes_them() {
+fn exceptions_reach_matching_pads() {
     let text = format!(
         "{THROW}
          func @g(%n: i64) -> i64 {{
@@ -140,7 +140,7 @@ fn exceptions_reach_the_pad_that_takes_them() {
 }
 
 #[test]
-fn cleanups_run_on_the_way_and_nobody_may_catch() {
+fn cleanups_run_during_unwinding() {
     let text = format!(
         "{THROW}
          global @cleaned: i64 = [0]
@@ -189,7 +189,7 @@ fn arguments_must_fit() {
 /// A replay follows the recorded control flow through branches, selects and loop iterations. A replay with
 /// more comparisons than recorded traps; a replay with fewer comparisons is detectable.
 #[test]
-fn a_run_can_follow_the_way_of_another() {
+fn replay_follows_recorded_branches() {
     let unit = unit(
         "func @f(%x: f64) -> f64 {
         %c = fcmp oeq %x, 0.0
@@ -200,19 +200,19 @@ fn a_run_can_follow_the_way_of_another() {
       func @g(%x: f64) -> f64 { %c = fcmp oeq %x, 0.0 %r = select %c, 5.0, %x return %r }",
     );
     let mut first = Machine::new(&unit);
-    first.note_way();
+    first.start_recording();
     let number = |value: Option<Value>| value.and_then(|v| v.as_f64()).expect("a number");
     assert_eq!(
         number(first.call("f", &[Value::f64(0.0)]).expect("it runs")),
         8.0
     );
-    let way = first.noted_way();
+    let way = first.recorded_steps();
     assert_eq!(way.len(), 4);
-    let follow = |name: &str, x: f64, way: &[Step]| {
+    let follow = |name: &str, x: f64, way: &[ReplayStep]| {
         let mut machine = Machine::new(&unit);
-        machine.follow_way(way.to_vec(), Curves::Kept);
+        machine.start_replay(way.to_vec(), ReplayMode::Exact);
         let value = machine.call(name, &[Value::f64(x)]);
-        (value.ok().map(number), machine.followed_all())
+        (value.ok().map(number), machine.has_replayed_all())
     };
     assert_eq!(follow("f", 7.0, &way), (Some(5.0 + 10.0), true));
     assert_eq!(follow("g", 7.0, &way), (Some(5.0), false));
@@ -222,7 +222,7 @@ fn a_run_can_follow_the_way_of_another() {
 /// With linearised functions, finite differences of a program equal the slope for any step, even for a
 /// rapidly oscillating function. The function value at the recorded point is unchanged.
 #[test]
-fn functions_can_be_straight_lines() {
+fn functions_can_be_linearized() {
     let unit = unit(
         "declare @sin(f64) -> f64
       func @f(%x: f64) -> f64 {
@@ -232,36 +232,36 @@ fn functions_can_be_straight_lines() {
         return %r }",
     );
     let mut first = Machine::new(&unit);
-    first.note_way();
+    first.start_recording();
     let x = 0.7;
     let own = first.call("f", &[Value::f64(x)]).expect("it runs");
-    let way = first.noted_way();
-    let followed = |curves: Curves, at: f64| {
+    let way = first.recorded_steps();
+    let followed = |curves: ReplayMode, at: f64| {
         let mut machine = Machine::new(&unit);
-        machine.follow_way(way.clone(), curves);
+        machine.start_replay(way.clone(), curves);
         let value = machine.call("f", &[Value::f64(at)]).expect("it runs");
-        assert!(machine.followed_all());
+        assert!(machine.has_replayed_all());
         value.and_then(|v| v.as_f64()).expect("a number")
     };
     assert_eq!(
-        Some(followed(Curves::Straight, x)),
+        Some(followed(ReplayMode::Linearized, x)),
         own.and_then(|v| v.as_f64())
     );
     let slope = |curves| (followed(curves, x + 1e-3) - followed(curves, x - 1e-3)) / 2e-3;
     let true_slope = (1e9 * x).sin() + x * 1e9 * (1e9 * x).cos();
     let error = |slope: f64| (slope / true_slope - 1.0).abs();
     assert!(
-        error(slope(Curves::Straight)) < 1e-7,
+        error(slope(ReplayMode::Linearized)) < 1e-7,
         "{}",
-        slope(Curves::Straight)
+        slope(ReplayMode::Linearized)
     );
-    assert!(error(slope(Curves::Kept)) > 0.5);
+    assert!(error(slope(ReplayMode::Exact)) > 0.5);
 }
 
 /// With linearised products and quotients a program is affine: finite differences equal the slope for any
 /// step.
 #[test]
-fn products_and_quotients_can_be_planes() {
+fn products_can_be_linearized() {
     let unit = unit(
         "func @f(%x: f64) -> f64 {
         %a = fmul %x, %x
@@ -275,15 +275,15 @@ fn products_and_quotients_can_be_planes() {
         return %r }",
     );
     let mut first = Machine::new(&unit);
-    first.note_way();
+    first.start_recording();
     let x = 0.5;
     first.call("f", &[Value::f64(x)]).expect("it runs");
-    let way = first.noted_way();
+    let way = first.recorded_steps();
     let followed = |at: f64| {
         let mut machine = Machine::new(&unit);
-        machine.follow_way(way.clone(), Curves::Straight);
+        machine.start_replay(way.clone(), ReplayMode::Linearized);
         let value = machine.call("f", &[Value::f64(at)]).expect("it runs");
-        assert!(machine.followed_all());
+        assert!(machine.has_replayed_all());
         value.and_then(|v| v.as_f64()).expect("a number")
     };
     // x / 4 + 1 / x has the slope 1/4 − 1/x².

@@ -10,7 +10,7 @@ use crate::values::value_layout::Num;
 use gradus_ir::{BinaryOp, Flags, FloatKind, FloatPredicate, IntPredicate, ReduceOp, RmwOp};
 
 /// Applies `f` lane by lane, or to the scalar if `lanes` is `None`.
-pub(crate) fn each2(
+pub(crate) fn zip_lanes(
     lanes: Option<usize>,
     a: &Value,
     b: &Value,
@@ -20,18 +20,18 @@ pub(crate) fn each2(
         None => f(a, b),
         Some(len) => {
             let lanes = (0..len).map(|i| f(&a.lane(i), &b.lane(i)));
-            Ok(Value::Many(lanes.collect::<Eval<_>>()?))
+            Ok(Value::Elements(lanes.collect::<Eval<_>>()?))
         }
     }
 }
 
 /// Applies `f` lane by lane, or to the scalar if `lanes` is `None`.
-pub(crate) fn each1(
+pub(crate) fn map_lanes(
     lanes: Option<usize>,
     a: &Value,
     f: impl Fn(&Value) -> Eval<Value>,
 ) -> Eval<Value> {
-    each2(lanes, a, a, |a, _| f(a))
+    zip_lanes(lanes, a, a, |a, _| f(a))
 }
 
 /// Evaluates `a op b` on operands of one type.
@@ -63,7 +63,7 @@ pub(crate) fn mask(bits: u32) -> u128 {
     u128::MAX >> (128 - bits)
 }
 
-fn divides(op: BinaryOp) -> bool {
+fn is_division(op: BinaryOp) -> bool {
     use BinaryOp::*;
     matches!(op, UDiv | SDiv | URem | SRem)
 }
@@ -71,7 +71,7 @@ fn divides(op: BinaryOp) -> bool {
 fn int_binary(op: BinaryOp, bits: u32, flags: Flags, a: u128, b: u128) -> Eval<Value> {
     use BinaryOp::*;
     let (sa, sb) = (signed(bits, a), signed(bits, b));
-    if divides(op) {
+    if is_division(op) {
         if b == 0 {
             return fault(TrapKind::Division, "division by zero");
         }
@@ -102,14 +102,14 @@ fn int_binary(op: BinaryOp, bits: u32, flags: Flags, a: u128, b: u128) -> Eval<V
             return fault(TrapKind::BadCall, "floating-point arithmetic on integers");
         }
     } & all;
-    if flags != Flags::NONE && promise_broken(op, bits, flags, (a, b), result) {
+    if flags != Flags::NONE && violates_flags(op, bits, flags, (a, b), result) {
         return Ok(Value::Poison);
     }
     Ok(Value::number(bits, result))
 }
 
 /// Returns whether the operation violates one of the poison-generating flags.
-fn promise_broken(op: BinaryOp, bits: u32, flags: Flags, ab: (u128, u128), result: u128) -> bool {
+fn violates_flags(op: BinaryOp, bits: u32, flags: Flags, ab: (u128, u128), result: u128) -> bool {
     use BinaryOp::*;
     let (a, b) = ab;
     let (sa, sb) = (signed(bits, a), signed(bits, b));
@@ -145,7 +145,7 @@ fn promise_broken(op: BinaryOp, bits: u32, flags: Flags, ab: (u128, u128), resul
 /// Evaluates integer arithmetic with a partially or fully undefined operand.
 fn undefined_binary(op: BinaryOp, bits: u32, a: &Value, b: &Value) -> Eval<Value> {
     use BinaryOp::*;
-    if divides(op) && b.wide().is_none() {
+    if is_division(op) && b.wide().is_none() {
         return fault(TrapKind::Undefined, "division by an undefined number");
     }
     if matches!((a, b), (Value::Poison, _) | (_, Value::Poison)) {
@@ -154,8 +154,8 @@ fn undefined_binary(op: BinaryOp, bits: u32, a: &Value, b: &Value) -> Eval<Value
     if bits > 64 {
         return Ok(Value::UNDEF);
     }
-    let (x, mx) = parts(bits, a);
-    let (y, my) = parts(bits, b);
+    let (x, mx) = known_and_undefined_bits(bits, a);
+    let (y, my) = known_and_undefined_bits(bits, b);
     let all = mask(bits) as u64;
     let shift = y as u32;
     let by_known = my == 0 && shift < bits;
@@ -167,11 +167,11 @@ fn undefined_binary(op: BinaryOp, bits: u32, a: &Value, b: &Value) -> Eval<Value
         LShr if by_known => (x >> shift, mx >> shift),
         _ => (0, all),
     };
-    Ok(partial(bits, value, unknown))
+    Ok(with_undefined_bits(bits, value, unknown))
 }
 
 /// Returns the known bits and the mask of undefined bits.
-pub(crate) fn parts(bits: u32, value: &Value) -> (u64, u64) {
+pub(crate) fn known_and_undefined_bits(bits: u32, value: &Value) -> (u64, u64) {
     let all = mask(bits.min(64)) as u64;
     match value {
         Value::Bits(bits) => (*bits, 0),
@@ -181,7 +181,7 @@ pub(crate) fn parts(bits: u32, value: &Value) -> (u64, u64) {
 }
 
 /// Returns a number with undefined bits.
-pub(crate) fn partial(bits: u32, value: u64, unknown: u64) -> Value {
+pub(crate) fn with_undefined_bits(bits: u32, value: u64, unknown: u64) -> Value {
     let all = mask(bits.min(64)) as u64;
     match unknown & all {
         0 => Value::Bits(value & all),
@@ -206,7 +206,7 @@ fn float_binary(op: BinaryOp, kind: FloatKind, flags: Flags, a: u64, b: u64) -> 
             FDiv => x / y,
             _ => x % y,
         };
-        return Ok(kept(flags, &[x, y], r, r.to_bits()));
+        return Ok(apply_fast_math_flags(flags, &[x, y], r, r.to_bits()));
     }
     if kind == FloatKind::F32 {
         let (x, y) = (f32::from_bits(a as u32), f32::from_bits(b as u32));
@@ -218,7 +218,7 @@ fn float_binary(op: BinaryOp, kind: FloatKind, flags: Flags, a: u64, b: u64) -> 
             _ => x % y,
         };
         let bits = u64::from(r.to_bits());
-        return Ok(kept(
+        return Ok(apply_fast_math_flags(
             flags,
             &[f64::from(x), f64::from(y)],
             f64::from(r),
@@ -234,11 +234,16 @@ fn float_binary(op: BinaryOp, kind: FloatKind, flags: Flags, a: u64, b: u64) -> 
         FDiv => x / y,
         _ => x % y,
     };
-    Ok(kept(flags, &[x, y], r, from_f64(kind, r)?))
+    Ok(apply_fast_math_flags(flags, &[x, y], r, from_f64(kind, r)?))
 }
 
 /// Returns a result, or poison if the result or an operand violates `nnan` or `ninf`.
-pub(crate) fn kept(flags: Flags, operands: &[f64], result: f64, bits: u64) -> Value {
+pub(crate) fn apply_fast_math_flags(
+    flags: Flags,
+    operands: &[f64],
+    result: f64,
+    bits: u64,
+) -> Value {
     if flags == Flags::NONE {
         return Value::Bits(bits);
     }
@@ -259,7 +264,12 @@ pub(crate) fn negate(num: Num, flags: Flags, a: &Value) -> Eval<Value> {
             let result = bits ^ 1 << sign;
             match flags {
                 Flags::NONE => Ok(Value::Bits(result)),
-                _ => Ok(kept(flags, &[], to_f64(kind, result)?, result)),
+                _ => Ok(apply_fast_math_flags(
+                    flags,
+                    &[],
+                    to_f64(kind, result)?,
+                    result,
+                )),
             }
         }
         (_, Value::Wide(bits)) => Ok(Value::Wide(Box::new(**bits ^ 1 << sign))),
@@ -340,15 +350,15 @@ pub(crate) fn float_compare(
         Ule => unordered || x <= y,
         Une => unordered || x != y,
     };
-    Ok(kept(flags, &[x, y], 0.0, u64::from(holds)))
+    Ok(apply_fast_math_flags(flags, &[x, y], 0.0, u64::from(holds)))
 }
 
 // ---- combinations --------------------------------------------------------------------------
 
 /// Evaluates `old op new` of a reduction.
-pub(crate) fn reduce(op: ReduceOp, num: Num, old: &Value, new: &Value) -> Eval<Value> {
+pub(crate) fn apply_reduction(op: ReduceOp, num: Num, old: &Value, new: &Value) -> Eval<Value> {
     let arith = |op| binary(op, num, Flags::NONE, old, new);
-    let both = |op| combine(op, num, old, new);
+    let both = |op| apply_rmw(op, num, old, new);
     match op {
         ReduceOp::Add => arith(BinaryOp::Add),
         ReduceOp::Mul => arith(BinaryOp::Mul),
@@ -371,7 +381,7 @@ pub(crate) fn reduce(op: ReduceOp, num: Num, old: &Value, new: &Value) -> Eval<V
 }
 
 /// Evaluates `old op new` of an atomic read-modify-write.
-pub(crate) fn combine(op: RmwOp, num: Num, old: &Value, new: &Value) -> Eval<Value> {
+pub(crate) fn apply_rmw(op: RmwOp, num: Num, old: &Value, new: &Value) -> Eval<Value> {
     use RmwOp::*;
     let arith = |op| binary(op, num, Flags::NONE, old, new);
     let bits = num.bits();
@@ -398,7 +408,7 @@ pub(crate) fn combine(op: RmwOp, num: Num, old: &Value, new: &Value) -> Eval<Val
         Min => Ok(choose(IntPredicate::Slt)),
         UMax => Ok(choose(IntPredicate::Ugt)),
         UMin => Ok(choose(IntPredicate::Ult)),
-        FMax | FMin | FMaximum | FMinimum => float_extreme(op, num, old, new),
+        FMax | FMin | FMaximum | FMinimum => float_min_max(op, num, old, new),
         UIncWrap | UDecWrap | USubCond | USubSat => match (old.wide(), new.wide()) {
             (Some(a), Some(b)) => Ok(Value::number(bits, wrapping_step(op, a, b))),
             _ => Ok(Value::UNDEF),
@@ -433,7 +443,7 @@ fn wrapping_step(op: RmwOp, a: u128, b: u128) -> u128 {
     }
 }
 
-fn float_extreme(op: RmwOp, num: Num, a: &Value, b: &Value) -> Eval<Value> {
+fn float_min_max(op: RmwOp, num: Num, a: &Value, b: &Value) -> Eval<Value> {
     let (Num::Float(kind), Value::Bits(x), Value::Bits(y)) = (num, a, b) else {
         return match (a, b) {
             (Value::Poison, _) | (_, Value::Poison) => Ok(Value::Poison),

@@ -2,7 +2,9 @@
 
 use crate::bytecode::code::CastInfo;
 use crate::trap::{Eval, TrapKind, fault};
-use crate::values::arith::{each1, mask, partial, parts, signed};
+use crate::values::arith::{
+    known_and_undefined_bits, map_lanes, mask, signed, with_undefined_bits,
+};
 use crate::values::float::{from_f64, to_f64};
 use crate::values::value::Value;
 use crate::values::value_layout::Num;
@@ -13,7 +15,7 @@ pub(crate) fn cast(info: &CastInfo, a: &Value) -> Eval<Value> {
     if info.op == CastOp::BitCast {
         return bitcast(info, a);
     }
-    each1(info.lanes.0, a, |a| scalar(info, a))
+    map_lanes(info.lanes.0, a, |a| scalar(info, a))
 }
 
 fn scalar(info: &CastInfo, a: &Value) -> Eval<Value> {
@@ -80,13 +82,13 @@ fn resize(info: &CastInfo, a: &Value) -> Value {
 /// Resizes an integer with undefined bits. Undefined bits keep their position; new high bits are zero or sign
 /// copies.
 fn resize_partial(op: CastOp, from: u32, to: u32, a: &Value) -> Value {
-    let (bits, unknown) = parts(from, a);
+    let (bits, unknown) = known_and_undefined_bits(from, a);
     let sign = 1u64 << (from - 1);
     let above = (mask(to) as u64) & !(mask(from) as u64);
     match op {
-        CastOp::SExt if unknown & sign != 0 => partial(to, bits, unknown | above),
-        CastOp::SExt if bits & sign != 0 => partial(to, bits | above, unknown),
-        _ => partial(to, bits, unknown),
+        CastOp::SExt if unknown & sign != 0 => with_undefined_bits(to, bits, unknown | above),
+        CastOp::SExt if bits & sign != 0 => with_undefined_bits(to, bits | above, unknown),
+        _ => with_undefined_bits(to, bits, unknown),
     }
 }
 
@@ -96,7 +98,7 @@ fn resize_float(info: &CastInfo, from: FloatKind, to: FloatKind, bits: Option<u6
     };
     let x = to_f64(from, bits)?;
     let result = from_f64(to, x)?;
-    Ok(crate::values::arith::kept(
+    Ok(crate::values::arith::apply_fast_math_flags(
         info.flags,
         &[x],
         to_f64(to, result)?,
@@ -160,28 +162,31 @@ fn bitcast(info: &CastInfo, a: &Value) -> Eval<Value> {
         let (bits, lost) = match lane.wide() {
             Some(bits) => (bits, 0),
             None => {
-                let (bits, lost) = parts(width.min(64), &lane);
+                let (bits, lost) = known_and_undefined_bits(width.min(64), &lane);
                 (u128::from(bits), u128::from(lost))
             }
         };
-        put(&mut bytes, i * width as usize, width, bits);
-        put(&mut unknown, i * width as usize, width, lost);
+        insert_bits(&mut bytes, i * width as usize, width, bits);
+        insert_bits(&mut unknown, i * width as usize, width, lost);
     }
     let width = info.to.bits();
     let cut = |i: usize| {
-        let (bits, lost) = (take(&bytes, i, width), take(&unknown, i, width));
+        let (bits, lost) = (
+            extract_bits(&bytes, i, width),
+            extract_bits(&unknown, i, width),
+        );
         match lost {
             0 => Value::number(width, bits),
-            _ => partial(width, bits as u64, lost as u64),
+            _ => with_undefined_bits(width, bits as u64, lost as u64),
         }
     };
     Ok(match to {
         None => cut(0),
-        Some(len) => Value::Many((0..len).map(|i| cut(i * width as usize)).collect()),
+        Some(len) => Value::Elements((0..len).map(|i| cut(i * width as usize)).collect()),
     })
 }
 
-fn put(words: &mut [u64], at: usize, width: u32, bits: u128) {
+fn insert_bits(words: &mut [u64], at: usize, width: u32, bits: u128) {
     for i in 0..width as usize {
         if bits >> i & 1 == 1 {
             words[(at + i) / 64] |= 1 << ((at + i) % 64);
@@ -189,7 +194,7 @@ fn put(words: &mut [u64], at: usize, width: u32, bits: u128) {
     }
 }
 
-fn take(words: &[u64], at: usize, width: u32) -> u128 {
+fn extract_bits(words: &[u64], at: usize, width: u32) -> u128 {
     (0..width as usize)
         .map(|i| u128::from(words[(at + i) / 64] >> ((at + i) % 64) & 1) << i)
         .sum()

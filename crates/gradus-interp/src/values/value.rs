@@ -21,7 +21,7 @@ pub enum Value {
     /// An integer or float of 65 to 128 bits.
     Wide(Box<u128>),
     /// The elements of a vector, array or structure.
-    Many(Box<[Value]>),
+    Elements(Box<[Value]>),
 }
 
 impl Value {
@@ -77,7 +77,7 @@ impl Value {
     /// Returns the elements of a vector or aggregate.
     pub fn elements(&self) -> Option<&[Value]> {
         match self {
-            Value::Many(elements) => Some(elements),
+            Value::Elements(elements) => Some(elements),
             _ => None,
         }
     }
@@ -99,7 +99,7 @@ impl Value {
     /// Returns element `index`; each element of a fully undefined value is undefined.
     pub(crate) fn lane(&self, index: usize) -> Value {
         match self {
-            Value::Many(elements) => elements.get(index).cloned().unwrap_or(Value::Poison),
+            Value::Elements(elements) => elements.get(index).cloned().unwrap_or(Value::Poison),
             Value::Undef { .. } => Value::UNDEF,
             _ => Value::Poison,
         }

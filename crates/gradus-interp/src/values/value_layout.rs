@@ -39,7 +39,7 @@ pub(crate) enum Shape {
     /// A vector with contiguous lanes.
     Vector(Num, u32),
     /// An aggregate: offset in bytes and shape of each member.
-    Many(Box<[(u64, Shape)]>),
+    Aggregate(Box<[(u64, Shape)]>),
 }
 
 impl Shape {
@@ -61,7 +61,7 @@ impl Shape {
                 }
                 let stride = unit.layout.size_bytes(unit, *elem);
                 let shape = Shape::of(unit, *elem)?;
-                Ok(Shape::Many(
+                Ok(Shape::Aggregate(
                     (0..*len).map(|i| (i * stride, shape.clone())).collect(),
                 ))
             }
@@ -71,7 +71,7 @@ impl Shape {
                 let members: Result<Box<[_]>, _> = members
                     .map(|(i, f)| Ok((offset(i), Shape::of(unit, *f)?)))
                     .collect();
-                Ok(Shape::Many(members?))
+                Ok(Shape::Aggregate(members?))
             }
             Type::Void | Type::Func { .. } | Type::Opaque(_) => Err("values of this type"),
         }
@@ -81,7 +81,7 @@ impl Shape {
     pub fn num(&self) -> Option<Num> {
         match self {
             Shape::Num(num) | Shape::Vector(num, _) => Some(*num),
-            Shape::Many(_) => None,
+            Shape::Aggregate(_) => None,
         }
     }
     /// Returns the number of lanes of a vector.
@@ -97,7 +97,7 @@ impl Shape {
         match self {
             Shape::Num(num) => num.bytes() as u64,
             Shape::Vector(num, len) => u64::from(num.bits() * len).div_ceil(8),
-            Shape::Many(members) => {
+            Shape::Aggregate(members) => {
                 let ends = members.iter().map(|(offset, m)| offset + m.size_bytes());
                 ends.max().unwrap_or(0)
             }
@@ -109,9 +109,11 @@ impl Shape {
         match self {
             Shape::Num(num) => Value::number(num.bits(), 0),
             Shape::Vector(num, len) => {
-                Value::Many(vec![Value::number(num.bits(), 0); *len as usize].into())
+                Value::Elements(vec![Value::number(num.bits(), 0); *len as usize].into())
             }
-            Shape::Many(members) => Value::Many(members.iter().map(|(_, m)| m.zero()).collect()),
+            Shape::Aggregate(members) => {
+                Value::Elements(members.iter().map(|(_, m)| m.zero()).collect())
+            }
         }
     }
 
@@ -126,13 +128,13 @@ impl Shape {
                 let stride = num.bytes() as u64;
                 let lanes = (0..u64::from(*len))
                     .map(|i| load_num(memory, address.wrapping_add(i * stride), *num));
-                Ok(Value::Many(lanes.collect::<Eval<_>>()?))
+                Ok(Value::Elements(lanes.collect::<Eval<_>>()?))
             }
-            Shape::Many(members) => {
+            Shape::Aggregate(members) => {
                 let values = members
                     .iter()
                     .map(|(offset, shape)| shape.load(memory, address.wrapping_add(*offset)));
-                Ok(Value::Many(values.collect::<Eval<_>>()?))
+                Ok(Value::Elements(values.collect::<Eval<_>>()?))
             }
         }
     }
@@ -151,9 +153,11 @@ impl Shape {
                     store_num(memory, address.wrapping_add(i * stride), *num, &lane)
                 })
             }
-            Shape::Many(members) => members.iter().enumerate().try_for_each(|(i, (offset, m))| {
-                m.store(memory, address.wrapping_add(*offset), &value.lane(i))
-            }),
+            Shape::Aggregate(members) => {
+                members.iter().enumerate().try_for_each(|(i, (offset, m))| {
+                    m.store(memory, address.wrapping_add(*offset), &value.lane(i))
+                })
+            }
         }
     }
 }
@@ -222,7 +226,7 @@ fn load_packed(memory: &Memory, address: u64, num: Num, len: u32) -> Eval<Value>
         Some(bits) => Value::Bits((bits >> (i * num.bits())) as u64 & num.mask()),
         None => whole.lane(0),
     };
-    Ok(Value::Many((0..len).map(lane).collect()))
+    Ok(Value::Elements((0..len).map(lane).collect()))
 }
 
 fn store_packed(memory: &mut Memory, address: u64, num: Num, len: u32, value: &Value) -> Eval<()> {

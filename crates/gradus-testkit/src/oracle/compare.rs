@@ -144,7 +144,7 @@ fn same_word(
                 let (a, b) = (f32::from_bits(a as u32), f32::from_bits(b as u32));
                 close(f64::from(a), f64::from(b), tolerance)
             }
-            _ => machines.0.is_address(a) && machines.1.is_address(b),
+            _ => machines.0.is_valid_address(a) && machines.1.is_valid_address(b),
         },
         _ => false,
     }
@@ -167,7 +167,7 @@ fn same_value(
     match (a, b) {
         (Value::Poison | Value::Undef { mask: u64::MAX, .. }, _) => true,
         (Value::Undef { bits, mask }, Value::Bits(b)) => bits & !mask == b & !mask,
-        (Value::Many(a), Value::Many(b)) => {
+        (Value::Elements(a), Value::Elements(b)) => {
             a.len() == b.len()
                 && std::iter::zip(a, b).enumerate().all(|(i, (a, b))| {
                     let inner = ty.and_then(|ty| unit.types.field(ty, i as u32));
@@ -184,7 +184,9 @@ fn same_value(
                         let (x, y) = (f32::from_bits(*x as u32), f32::from_bits(*y as u32));
                         close(f64::from(x), f64::from(y), tolerance)
                     }
-                    Some(Type::Ptr(_)) => machines.0.is_address(*x) && machines.1.is_address(*y),
+                    Some(Type::Ptr(_)) => {
+                        machines.0.is_valid_address(*x) && machines.1.is_valid_address(*y)
+                    }
                     _ => false,
                 }
         }

@@ -10,7 +10,7 @@
 use crate::generate::{CELLS, WideProgram, wide_declarations};
 use crate::oracle::check::{Numbers, Runner, Verdict, checked, directions, points};
 use crate::run::compiled_module::{Made, Module, Subject, make};
-use gradus_interp::{Curves, Machine, Options as Limits, TrapKind, Value};
+use gradus_interp::{Machine, Options as Limits, ReplayMode, TrapKind, Value};
 use gradus_ir::{Diagnostic, Layout, Unit, parse, verify};
 use gradus_llvm::{Host, OptLevel};
 use gradus_pipeline::{Derivative, Level, Options, Role, SWITCHES};
@@ -274,22 +274,22 @@ pub(crate) fn followed(
     subject: &Subject,
     of: &Numbers,
     at: &Numbers,
-    curves: Curves,
+    curves: ReplayMode,
 ) -> Result<Option<Numbers>, String> {
     let mut first = machine(unit);
-    first.note_way();
+    first.start_recording();
     if run(&mut first, &subject.function, &primal_arguments(of))?.is_none() {
         return Ok(None);
     }
     let mut second = machine(unit);
-    second.follow_way(first.noted_way(), curves);
+    second.start_replay(first.recorded_steps(), curves);
     let Ok(Some(found)) = run(&mut second, &subject.function, &primal_arguments(at)) else {
         // Not an error: along another point's path a program may fail in ways impossible on its own path.
         return Ok(None);
     };
     Ok(<Numbers>::try_from(found)
         .ok()
-        .filter(|_| second.followed_all()))
+        .filter(|_| second.has_replayed_all()))
 }
 
 /// Like [`interpret`], on a given machine.
@@ -319,7 +319,7 @@ fn run(
         return Err(format!("interpreted, {name} leaves memory unfreed"));
     }
     let mut numbers: Vec<Option<f64>> = match &result {
-        Some(Value::Many(members)) => members.iter().map(Value::as_f64).collect(),
+        Some(Value::Elements(members)) => members.iter().map(Value::as_f64).collect(),
         Some(value) => vec![value.as_f64()],
         None => Vec::new(),
     };

@@ -24,11 +24,11 @@
 use crate::oracle::check::{
     Line, Numbers, around, differences, differences_over, pattern, products, sides,
 };
-use gradus_interp::Curves;
+use gradus_interp::ReplayMode;
 
 /// Returns a program's outputs at the second point along the path taken at the first; `None` if impossible.
 pub(crate) type Followed<'f> =
-    &'f dyn Fn(&Numbers, &Numbers, Curves) -> Result<Option<Numbers>, String>;
+    &'f dyn Fn(&Numbers, &Numbers, ReplayMode) -> Result<Option<Numbers>, String>;
 
 /// The distance of the places around a point: less than any step of finite differences.
 const ASIDE: f64 = 0.7e-5;
@@ -44,7 +44,7 @@ pub(crate) fn is_isolated(line: &Line, followed: Option<Followed>) -> Result<boo
         return Ok(false);
     };
     let y_tan = line.dotted()?;
-    let way = |at: &Numbers| followed(line.x, at, Curves::Kept);
+    let way = |at: &Numbers| followed(line.x, at, ReplayMode::Exact);
     let held = match differences(line, &way)? {
         Some(d) => line.apart(&y_tan, &d).is_none(),
         None => is_in_kink(line, &y_tan, &way)?,
@@ -70,7 +70,7 @@ pub(crate) fn is_steep(line: &Line, followed: Option<Followed>) -> Result<bool, 
     let mut all = places(line);
     all.push(*line.x);
     everywhere(&all, line, |there| {
-        let way = |at: &Numbers| followed(there.x, at, Curves::Straight);
+        let way = |at: &Numbers| followed(there.x, at, ReplayMode::Linearized);
         differences_over(&STRAIGHT_STEPS, there, &way)
     })
 }
@@ -277,7 +277,7 @@ mod tests {
         let loaded = loaded(&unit, &subjects);
         let runner = Runner::new(&loaded, 0, &subjects[0]).unwrap();
         let way = |below: f64, above: f64| {
-            move |_: &Numbers, at: &Numbers, _: Curves| {
+            move |_: &Numbers, at: &Numbers, _: ReplayMode| {
                 let slope = if at[0] < 0.0 { below } else { above };
                 let mut outputs: Numbers =
                     std::array::from_fn(|i| if i == 0 { 0.0 } else { at[i - 1] });

@@ -287,7 +287,7 @@ fn value_text(unit: &Unit, ty: Option<TypeId>, value: &Value) -> String {
         (Value::Bits(0), Some(Type::Ptr(_))) => "null".into(),
         (Value::Bits(_), Some(Type::Ptr(_))) => "an address".into(),
         (Value::Bits(bits), _) => bits.to_string(),
-        (Value::Many(members), _) => {
+        (Value::Elements(members), _) => {
             let texts: Vec<String> = members
                 .iter()
                 .enumerate()

@@ -170,7 +170,7 @@ fn call(unit: &Unit, name: &str, args: &[Arg]) -> Result<Vec<f64>, String> {
     }
     let value = machine.call(name, &values).map_err(told)?;
     let mut numbers = match &value {
-        Some(Value::Many(members)) => members.iter().map(Value::as_f64).collect(),
+        Some(Value::Elements(members)) => members.iter().map(Value::as_f64).collect(),
         Some(value) => vec![value.as_f64()],
         None => Vec::new(),
     };
