@@ -57,6 +57,8 @@ pub mod restructure;
 pub use crate::host::module::{Host, Message};
 pub use crate::host::pipeline::{OptLevel, Pipeline};
 pub use crate::host::target::Emit;
-pub use crate::prepare::global_registrations::{Held, Word};
-pub use crate::prepare::marks::{Bearer, MarkForm, Marked, MarkedInstructions, annotation_place};
+pub use crate::prepare::global_registrations::{InitCell, PinnedCalls};
+pub use crate::prepare::marks::{
+    Bearer, MarkForm, Marked, MarkedInstructions, annotation_location,
+};
 pub use import::{Imported, Refusal};

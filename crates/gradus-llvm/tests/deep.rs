@@ -61,7 +61,7 @@ fn nested(n: usize) -> String {
     text
 }
 
-fn there_and_back(text: &str) -> (Host, Duration) {
+fn round_trip(text: &str) -> (Host, Duration) {
     let mut host = Host::parse(text.as_bytes(), "deep.ll").expect("reads");
     let start = Instant::now();
     let imported = host.import_all();
@@ -75,12 +75,12 @@ fn there_and_back(text: &str) -> (Host, Duration) {
 }
 
 #[test]
-fn twenty_thousand_regions_there_and_back() {
+fn twenty_thousand_regions_round_trip() {
     for (make, expected) in [
         (early_exits as fn(usize) -> String, [(7, 56), (50_000, -1)]),
         (nested, [(3, 4), (50_000, 51_001)]),
     ] {
-        let (host, _) = there_and_back(&make(1_000));
+        let (host, _) = round_trip(&make(1_000));
         let jit = Jit::new(host, &["f"]).expect("compiles");
         for (x, result) in expected {
             assert_eq!(
@@ -90,8 +90,8 @@ fn twenty_thousand_regions_there_and_back() {
         }
         // A busy machine may be slow in any attempt, but not in every attempt.
         let near_linear = (0..4).any(|_| {
-            let (_, small) = there_and_back(&make(5_000));
-            let (_, large) = there_and_back(&make(20_000));
+            let (_, small) = round_trip(&make(5_000));
+            let (_, large) = round_trip(&make(20_000));
             large < 10 * small + Duration::from_millis(300)
         });
         assert!(

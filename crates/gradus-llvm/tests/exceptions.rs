@@ -52,7 +52,7 @@ fn output(object: &[u8], name: &str) -> String {
 }
 
 #[test]
-fn exceptions_keep_their_way() {
+fn exceptions_survive_round_trip() {
     let expected = output(&clang::cpp(PROGRAM, &["-O1"]), "original");
     assert!(expected.lines().count() == 2, "{expected}");
     for flags in [

@@ -117,7 +117,7 @@ attributes #2 = { strictfp }
 "#;
 
 #[test]
-fn odd_instructions_go_through() {
+fn rare_instructions_survive() {
     let mut host = Host::parse(ODD.as_bytes(), "odd.ll").expect("reads");
     host.verify().expect("the test's own module");
     let operations = host.census(|_| true);
@@ -151,7 +151,7 @@ fn odd_instructions_go_through() {
 }
 
 #[test]
-fn the_addresses_of_initializers_are_read() {
+fn initializer_addresses_are_read() {
     let mut host = Host::parse(ODD.as_bytes(), "odd.ll").expect("reads");
     let unit = host.import_all().unit;
     let (_, table) = unit
@@ -175,7 +175,7 @@ fn the_addresses_of_initializers_are_read() {
 }
 
 #[test]
-fn what_cannot_stand_in_regions_is_refused() {
+fn unstructurable_code_is_refused() {
     let cases = [
         (
             "define void @f(ptr %p) { indirectbr ptr %p, [label %a]\na: ret void }",
@@ -223,7 +223,7 @@ fn what_cannot_stand_in_regions_is_refused() {
 
 /// Several spellings of an address denote one address.
 #[test]
-fn nested_constant_addresses_go_through() {
+fn nested_constant_addresses_survive() {
     let program = r#"
 target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128"
 %row = type { i64, i64 }

@@ -81,7 +81,7 @@ fn saxpy(unit: &mut Unit) -> FuncId {
 }
 
 #[test]
-fn a_for_runs_any_number_of_times_and_vectorises() {
+fn for_handles_any_trip_count() {
     let mut host = Host::parse(&bitcode(PROGRAM, &["-O2"]), "p.bc").expect("reads");
     let mut unit = host.import_all().unit;
     let id = saxpy(&mut unit);
@@ -121,7 +121,7 @@ fn a_for_runs_any_number_of_times_and_vectorises() {
 
 /// `for (i = a; i < b; i++) sum += i`, plus the trip count after the loop.
 #[test]
-fn the_guard_of_a_for_is_the_test_that_its_number_of_runs_comes_from() {
+fn trip_count_condition_guards_for() {
     let mut host = Host::parse(&bitcode(PROGRAM, &["-O2"]), "p.bc").expect("reads");
     let mut unit = host.import_all().unit;
     let word = unit.types.int(64);
@@ -157,7 +157,7 @@ fn the_guard_of_a_for_is_the_test_that_its_number_of_runs_comes_from() {
 }
 
 #[test]
-fn a_for_that_says_so_is_not_vectorised() {
+fn scalar_for_is_not_vectorised() {
     let mut host = Host::parse(&bitcode(PROGRAM, &["-O2"]), "p.bc").expect("reads");
     let mut unit = host.import_all().unit;
     let id = saxpy(&mut unit);
@@ -179,7 +179,7 @@ fn a_for_that_says_so_is_not_vectorised() {
 
 /// Unrolled before vectorization, the loop would have no vectors; after vectorization no loop is left.
 #[test]
-fn a_short_for_is_unrolled_once_it_is_vectors() {
+fn short_for_vectorises_then_unrolls() {
     let mut host = Host::parse(&bitcode(PROGRAM, &["-O2"]), "p.bc").expect("reads");
     let mut unit = host.import_all().unit;
     let id = saxpy(&mut unit);
@@ -262,7 +262,7 @@ fn new_globals_hold_bytes_and_addresses() {
 }
 
 #[test]
-fn recursions_begin_with_a_cache_line() {
+fn recursions_are_line_aligned() {
     const TWO: &str = "long down(long n) { return n < 2 ? n : down(n - 1) + down(n - 3); }
         long half(long n) { return n / 2; }";
     let mut host = Host::parse(&bitcode(TWO, &["-O1"]), "p.bc").expect("reads");
@@ -279,7 +279,7 @@ fn recursions_begin_with_a_cache_line() {
 /// LLVM's block placement starts from the order of blocks: the continuation of a branch must not precede
 /// its arms.
 #[test]
-fn blocks_come_in_the_order_of_the_code() {
+fn blocks_follow_code_order() {
     const NESTED: &str =
         "int a(void), b(void), c(void), d(void), e(void), f(void), g(void), h(void), i(void),
             j(void), k(void), l(void), m(void), n(void), o(void);
@@ -297,7 +297,7 @@ fn blocks_come_in_the_order_of_the_code() {
 }
 
 #[test]
-fn a_derived_function_shows_the_lines_of_its_origin() {
+fn derivative_has_lines_of_primal() {
     let mut host = Host::parse(&bitcode(PROGRAM, &["-O1", "-g"]), "p.bc").expect("reads");
     let mut unit = host.import_all().unit;
     let origin = unit.function("use").expect("imported");
@@ -351,7 +351,7 @@ const DESCRIBED: &str = "int read(int *p); void fill(double *p, int n);
     }";
 
 #[test]
-fn copies_of_described_functions_obey_the_rules() {
+fn copies_with_debug_info_verify() {
     for flags in [&["-O2", "-g"][..], &["-O1", "-g"], &["-O0", "-g"], &["-O2"]] {
         let mut host = Host::parse(&bitcode(DESCRIBED, flags), "p.bc").expect("reads");
         let operations = host.census(|name| name == "work");

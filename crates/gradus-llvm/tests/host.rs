@@ -175,7 +175,7 @@ fn knows_names_lines_and_closures() {
 }
 
 /// Returns a module in which `f` calls `stop` before its block ends, and uses `shown` on the path to it.
-fn stopping(handler: &str, unwinds: &str) -> Host {
+fn no_return_module(handler: &str, unwinds: &str) -> Host {
     let text = format!(
         "define void @stop(ptr %p) noreturn {unwinds} {{\n call void @deep()\n unreachable\n}}
         define void @deep() {{\n ret void\n}}
@@ -205,19 +205,19 @@ fn stopping(handler: &str, unwinds: &str) -> Host {
 }
 
 #[test]
-fn closures_end_where_control_is_lost() {
-    assert_eq!(stopping("cleanup", "").closure(&["f"]), ["f"]);
+fn closure_ends_at_no_return_calls() {
+    assert_eq!(no_return_module("cleanup", "").closure(&["f"]), ["f"]);
     assert_eq!(
-        stopping("catch ptr null", "").closure(&["f"]),
+        no_return_module("catch ptr null", "").closure(&["f"]),
         ["f", "shown", "stop", "deep"],
         "the handler goes on"
     );
     assert_eq!(
-        stopping("catch ptr null", "nounwind").closure(&["f"]),
+        no_return_module("catch ptr null", "nounwind").closure(&["f"]),
         ["f"],
         "there is nothing to catch"
     );
-    let roots = stopping("cleanup", "").closure(&["stop"]);
+    let roots = no_return_module("cleanup", "").closure(&["stop"]);
     assert_eq!(roots, ["stop", "deep"], "what is asked for is there");
 }
 

@@ -81,7 +81,7 @@ fn running_sum(b: &mut Builder<'_>) {
 }
 
 #[test]
-fn what_an_iteration_stores_and_the_next_one_reads_is_not_loaded() {
+fn loop_carried_store_is_not_reloaded() {
     let mut host = exported(
         |unit| {
             let (word, ptr) = (unit.types.int(64), unit.types.ptr());
@@ -146,7 +146,7 @@ fn search(b: &mut Builder<'_>) {
 }
 
 #[test]
-fn a_condition_that_a_branch_and_the_loop_around_ask_is_asked_once() {
+fn shared_condition_is_tested_once() {
     let host = exported(
         |unit| {
             let (word, ptr) = (unit.types.int(64), unit.types.ptr());
@@ -166,7 +166,7 @@ fn a_condition_that_a_branch_and_the_loop_around_ask_is_asked_once() {
 }
 
 #[test]
-fn a_for_that_says_so_is_written_out_once() {
+fn rolled_for_is_not_unrolled() {
     let additions = |flags: Flags| {
         let mut host = exported(
             |unit| {

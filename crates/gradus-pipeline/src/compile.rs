@@ -51,7 +51,7 @@ fn pipeline(run: &mut Run<'_>) -> Result<(), Stop> {
                 Some(ExternalFn::System(SystemFn::Errno | SystemFn::Identity))
             )
         };
-        host.forget_constancy(&is_own);
+        host.drop_memory_attributes(&is_own);
         host.hide_own_addresses();
     }
     match &request.task {
@@ -64,13 +64,13 @@ fn pipeline(run: &mut Run<'_>) -> Result<(), Stop> {
     }
     // Parallel intrinsics in the output are compiled again; another optimiser may run before.
     if request.options.target != ParallelTarget::Words {
-        host.show_own_addresses();
+        host.expose_thread_local_addresses();
     }
     if request.options.strip_debug {
         host.strip_debug();
     }
     if request.options.device.is_some() {
-        host.keep_null_accesses();
+        host.preserve_null_accesses();
     }
     late(run, &mut host)?;
     run.pass("emit", |run| emit(run, &mut host))
@@ -181,7 +181,7 @@ pub(crate) fn early(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     if run.request.options.skip_early {
         return Ok(());
     }
-    host.keep_tape_calls(true);
+    host.set_tape_noinline(true);
     let off = |name: &str| run.request.options.off.iter().any(|off| off == name);
     host.unroll_local_loops(!off("local-loops"));
     let pipeline = match run.request.options.parallel {
@@ -214,7 +214,7 @@ fn late(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     }
     let level = run.request.level;
     let again = |kind: &OutputKind| matches!(kind, OutputKind::Bitcode | OutputKind::LlvmText);
-    host.keep_tape_calls(run.request.emit.iter().any(again));
+    host.set_tape_noinline(run.request.emit.iter().any(again));
     run.pass("late", |run| {
         run.check(host.run(Pipeline::Late(level.into())))?;
         run.after_host("late", host)

@@ -7,7 +7,9 @@
 use crate::registrations::Registrations;
 use gradus_ir::externals::{AttributeMeaning, attribute_named, interface_keyword, metadata_named};
 use gradus_ir::{Code, Diagnostic, SourceSpan};
-use gradus_llvm::{Bearer, Host, MarkForm, Marked, MarkedInstructions, Word, annotation_place};
+use gradus_llvm::{
+    Bearer, Host, InitCell, MarkForm, Marked, MarkedInstructions, annotation_location,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The words of an annotation: bearer, text, file, line, further arguments.
@@ -39,8 +41,8 @@ const NOT_HERE: &str =
 
 impl Marks {
     /// Reads an entry of the table of annotations.
-    pub(crate) fn annotation(&mut self, words: &[Word], into: &mut Registrations) {
-        let [bearer, Word::Text(text), file, line, ..] = words else {
+    pub(crate) fn annotation(&mut self, words: &[InitCell], into: &mut Registrations) {
+        let [bearer, InitCell::Text(text), file, line, ..] = words else {
             // Not an error: the annotation is not a word of the interface.
             return;
         };
@@ -49,10 +51,10 @@ impl Marks {
             return;
         };
         let bearer = match bearer {
-            Word::Function(name) => Bearer::Function(name.clone()),
-            Word::Variable(name) => Bearer::Variable(name.clone()),
+            InitCell::Function(name) => Bearer::Function(name.clone()),
+            InitCell::Variable(name) => Bearer::Variable(name.clone()),
             // A constant string is a variable, too.
-            _ => Bearer::Part,
+            _ => Bearer::Component,
         };
         let (word, value) = rest.split_once('=').unwrap_or((rest, ""));
         let mark = Marked {
@@ -61,7 +63,7 @@ impl Marks {
             text: value.to_string(),
             operands: Vec::new(),
             bearer,
-            span: annotation_place(file, line),
+            span: annotation_location(file, line),
         };
         self.take(mark, into);
     }
@@ -78,7 +80,7 @@ impl Marks {
             return;
         };
         let mut functions = mark.operands.iter().filter_map(|operand| match operand {
-            Word::Function(name) => Some(name.clone()),
+            InitCell::Function(name) => Some(name.clone()),
             _ => None,
         });
         let named = functions.next_back();
@@ -184,7 +186,7 @@ impl Marks {
         if !self.findings.is_empty() {
             return;
         }
-        let (names, stayed) = host.set_apart(instructions, &wanted, &accesses);
+        let (names, stayed) = host.outline_inactive(instructions, &wanted, &accesses);
         names.into_iter().for_each(|name| into.add_inactive(name));
         for _ in stayed {
             let word = "enzyme_inactive".to_string();

@@ -19,7 +19,7 @@ use gradus_ir::{
     AttrSet, Body, Builder, Code, Diagnostic, FloatPredicate, FuncId, OpKind, SourceSpan, Type,
     Unit, Value,
 };
-use gradus_llvm::{Host, Word};
+use gradus_llvm::{Host, InitCell};
 use std::collections::BTreeSet;
 
 /// The variable with clang's `__attribute__((annotate("…")))` data: function, text, file, line, arguments.
@@ -67,7 +67,7 @@ pub(crate) fn read(host: &mut Host) -> Result<Registrations, Vec<Diagnostic>> {
     let mut marks = Marks::default();
     for variable in host.defined_variables() {
         let lost = is_planted(Mutant::StaticRegistrationsLost) && host.is_static(&variable);
-        let words = || host.words(&variable).unwrap_or_default();
+        let words = || host.initializer_cells(&variable).unwrap_or_default();
         if variable.starts_with(CALL_SITE_PREFIX) {
             // Gradus emitted the variable: the name of a device function defined in another file.
             continue;
@@ -125,10 +125,10 @@ pub(crate) fn read(host: &mut Host) -> Result<Registrations, Vec<Diagnostic>> {
 }
 
 /// Returns the variables named by a registration.
-fn variables(variable: &str, words: &[Word]) -> Result<Vec<String>, Diagnostic> {
-    let name = |word: &Word| match word {
-        Word::Variable(name) => Some(Some(name.clone())),
-        Word::Number(0) => Some(None),
+fn variables(variable: &str, words: &[InitCell]) -> Result<Vec<String>, Diagnostic> {
+    let name = |word: &InitCell| match word {
+        InitCell::Variable(name) => Some(Some(name.clone())),
+        InitCell::Number(0) => Some(None),
         _ => None,
     };
     let names: Option<Vec<Option<String>>> = words.iter().map(name).collect();
@@ -161,18 +161,25 @@ impl Registrations {
         &mut self,
         kind: Registration,
         variable: &str,
-        words: &[Word],
+        words: &[InitCell],
     ) -> Result<(), Diagnostic> {
         use Registration as Kind;
         match (kind, words) {
-            (Kind::Gradient, [Word::Function(f), Word::Function(a), Word::Function(r)]) => {
+            (
+                Kind::Gradient,
+                [
+                    InitCell::Function(f),
+                    InitCell::Function(a),
+                    InitCell::Function(r),
+                ],
+            ) => {
                 self.gradients.push([f.clone(), a.clone(), r.clone()]);
             }
             (Kind::Gradient, _) => {
                 let expected = "a function, its augmented run and its return sweep";
                 return Err(misfit(variable, expected));
             }
-            (Kind::Derivative, [Word::Function(f), Word::Function(d)]) => {
+            (Kind::Derivative, [InitCell::Function(f), InitCell::Function(d)]) => {
                 self.derivatives.push([f.clone(), d.clone()]);
             }
             (Kind::Derivative, _) => {
@@ -181,24 +188,24 @@ impl Registrations {
             (Kind::Inactive, words) => {
                 for word in words {
                     match word {
-                        Word::Function(name) => self.inactive.insert(name.clone()),
-                        Word::Number(0) => false,
+                        InitCell::Function(name) => self.inactive.insert(name.clone()),
+                        InitCell::Number(0) => false,
                         _ => return Err(misfit(variable, "functions only")),
                     };
                 }
             }
-            (Kind::Like, [Word::Function(f), Word::Text(name)]) => {
+            (Kind::Like, [InitCell::Function(f), InitCell::Text(name)]) => {
                 self.like.push((f.clone(), name.clone()));
             }
             (Kind::Like, _) => {
                 return Err(misfit(variable, "a function and the name of a known one"));
             }
-            (Kind::Allocation, [Word::Function(f), Word::Number(size), rest @ ..]) => {
+            (Kind::Allocation, [InitCell::Function(f), InitCell::Number(size), rest @ ..]) => {
                 let size = u8::try_from(*size).map_err(|_| {
                     misfit(variable, "the number of the argument that says the size")
                 })?;
                 let free = rest.iter().find_map(|word| match word {
-                    Word::Function(name) => Some(name.clone()),
+                    InitCell::Function(name) => Some(name.clone()),
                     _ => None,
                 });
                 self.allocations.push((f.clone(), size, free));

@@ -3,7 +3,7 @@
 use crate::GradRequest;
 use gradus_ir::{Code, Diagnostic};
 use gradus_llvm::Host;
-use gradus_llvm::host::symbols::demangled;
+use gradus_llvm::host::symbols::demangle;
 
 /// Returns the symbols of the functions named by the requests, in order.
 ///
@@ -32,7 +32,7 @@ fn resolve_one(host: &Host, name: &str) -> Result<String, Diagnostic> {
     }
     let by_source = |f: &&String| host.source_name(f).is_some_and(|s| s == name);
     let hits: Vec<&String> = all.iter().filter(by_source).collect();
-    let qualified = |f: &&String| is_called(&demangled(f), name);
+    let qualified = |f: &&String| is_called(&demangle(f), name);
     let hits: Vec<&String> = match hits.is_empty() {
         true => all.iter().filter(qualified).collect(),
         false => hits,
@@ -57,10 +57,10 @@ fn only(host: &Host, symbol: String, all: &[String]) -> Result<String, Diagnosti
         let rest = other
             .strip_prefix(symbol.as_str())
             .and_then(|r| r.strip_prefix('.'));
-        rest.is_some_and(is_number) && host.is_of_one_file(other)
+        rest.is_some_and(is_number) && host.has_local_linkage(other)
     };
     let others: Vec<&String> = all.iter().filter(renamed).collect();
-    if others.is_empty() || !host.is_of_one_file(&symbol) {
+    if others.is_empty() || !host.has_local_linkage(&symbol) {
         return Ok(symbol);
     }
     let places = std::iter::once(&symbol).chain(others.iter().copied());
@@ -81,7 +81,7 @@ fn only(host: &Host, symbol: String, all: &[String]) -> Result<String, Diagnosti
 
 /// Returns a symbol with the source name.
 fn with_source_name(symbol: &str) -> String {
-    match demangled(symbol) {
+    match demangle(symbol) {
         same if same == symbol => same,
         source => format!("{symbol} ({source})"),
     }

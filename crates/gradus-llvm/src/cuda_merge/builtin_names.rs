@@ -1,13 +1,13 @@
 //! Names of GPU builtins in the merged module.
 
 /// Returns the new name of a builtin, with `@`.
-pub(super) fn renamed(symbol: &str) -> Option<&'static str> {
-    let found = RENAMED.iter().find(|(old, _)| *old == &symbol[1..]);
+pub(super) fn builtin_name(symbol: &str) -> Option<&'static str> {
+    let found = BUILTIN_NAMES.iter().find(|(old, _)| *old == &symbol[1..]);
     found.map(|(_, new)| *new)
 }
 
 // table
-const RENAMED: &[(&str, &str)] = &[
+const BUILTIN_NAMES: &[(&str, &str)] = &[
     ("llvm.nvvm.read.ptx.sreg.tid.x", "@__gr_tid_x"),
     ("llvm.nvvm.read.ptx.sreg.tid.y", "@__gr_tid_y"),
     ("llvm.nvvm.read.ptx.sreg.tid.z", "@__gr_tid_z"),

@@ -2,7 +2,7 @@
 
 use super::calls_in;
 use super::launches::set_callee;
-use super::ptx::{self, Slot};
+use super::ptx::{self, OperandType};
 use crate::host::ffi::*;
 use crate::host::module::Host;
 use crate::host::pipeline::attribute_kind;
@@ -31,17 +31,19 @@ impl Host {
             }
             for call in functions.into_iter().flat_map(|f| calls_in(f)) {
                 let callee = LLVMGetCalledValue(call);
-                if LLVMIsAInlineAsm(callee).is_null() || orders_only(call) {
+                if LLVMIsAInlineAsm(callee).is_null() || is_compiler_barrier(call) {
                     continue;
                 }
                 let name = format!("{ASSEMBLY}{}", calls.len());
-                let text = stands_for(call, &name).map_err(|text| refused(call, &text))?;
+                let text = translate_assembly(call, &name).map_err(|text| refused(call, &text))?;
                 calls.push((call, name, text));
             }
             for (_, name, text) in &calls {
                 let made = self.read_text(text.as_bytes(), name)?;
                 if LLVMLinkModules2(module, made) != 0 {
-                    return Err(self.failure(Code::UnreadableInput, "cannot link assembly"));
+                    return Err(
+                        self.error_with_messages(Code::UnreadableInput, "cannot link assembly")
+                    );
                 }
             }
             for (call, name, _) in calls {
@@ -57,7 +59,7 @@ impl Host {
 }
 
 /// Returns whether assembly is an empty compiler barrier: no text, no results, no arguments.
-unsafe fn orders_only(call: LLVMValueRef) -> bool {
+unsafe fn is_compiler_barrier(call: LLVMValueRef) -> bool {
     unsafe {
         let gives = LLVMGetTypeKind(LLVMTypeOf(call)) != LLVMTypeKind::LLVMVoidTypeKind;
         let text = assembly(LLVMGetCalledValue(call));
@@ -70,7 +72,7 @@ unsafe fn orders_only(call: LLVMValueRef) -> bool {
 ///
 /// # Safety
 /// `call` is a live call of inline assembly.
-unsafe fn stands_for(call: LLVMValueRef, name: &str) -> Result<String, String> {
+unsafe fn translate_assembly(call: LLVMValueRef, name: &str) -> Result<String, String> {
     unsafe {
         let callee = LLVMGetCalledValue(call);
         let text = assembly(callee);
@@ -107,17 +109,17 @@ unsafe fn stands_for(call: LLVMValueRef, name: &str) -> Result<String, String> {
     }
 }
 
-unsafe fn slot(ty: LLVMTypeRef) -> Option<Slot> {
+unsafe fn slot(ty: LLVMTypeRef) -> Option<OperandType> {
     unsafe {
         Some(match LLVMGetTypeKind(ty) {
             LLVMTypeKind::LLVMIntegerTypeKind => match LLVMGetIntTypeWidth(ty) {
-                bits @ (16 | 32 | 64) => Slot::Int(bits),
+                bits @ (16 | 32 | 64) => OperandType::Int(bits),
                 _ => return None,
             },
-            LLVMTypeKind::LLVMHalfTypeKind => Slot::Half,
-            LLVMTypeKind::LLVMFloatTypeKind => Slot::Float,
-            LLVMTypeKind::LLVMDoubleTypeKind => Slot::Double,
-            LLVMTypeKind::LLVMPointerTypeKind => Slot::Pointer,
+            LLVMTypeKind::LLVMHalfTypeKind => OperandType::Half,
+            LLVMTypeKind::LLVMFloatTypeKind => OperandType::Float,
+            LLVMTypeKind::LLVMDoubleTypeKind => OperandType::Double,
+            LLVMTypeKind::LLVMPointerTypeKind => OperandType::Pointer,
             _ => return None,
         })
     }
@@ -147,7 +149,7 @@ pub(crate) unsafe fn assembly(value: LLVMValueRef) -> String {
 ///
 /// # Safety
 /// `call` is a live instruction.
-pub(super) unsafe fn place(call: LLVMValueRef) -> Option<SourceSpan> {
+pub(super) unsafe fn source_location(call: LLVMValueRef) -> Option<SourceSpan> {
     let span = unsafe {
         let mut len = 0;
         let file = LLVMGetDebugLocFilename(call, &mut len);
@@ -164,6 +166,6 @@ pub(super) unsafe fn place(call: LLVMValueRef) -> Option<SourceSpan> {
 fn refused(call: LLVMValueRef, text: &str) -> Diagnostic {
     let message = format!("assembly of the GPU has no counterpart on this machine: `{text}`");
     Diagnostic::error(Code::KernelRefused, message)
-        .at(unsafe { place(call) }, "written here")
+        .at(unsafe { source_location(call) }, "written here")
         .help("write the same in CUDA C++, or guard it with `#if`")
 }

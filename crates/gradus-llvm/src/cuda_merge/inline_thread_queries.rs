@@ -3,7 +3,7 @@
 
 use super::add_attribute;
 use super::launches::calls_of;
-use crate::cuda_merge::inline_ptx::place;
+use crate::cuda_merge::inline_ptx::source_location;
 use crate::host::ffi::*;
 use crate::host::module::Host;
 use crate::host::pipeline::attribute_kind;
@@ -17,10 +17,10 @@ use llvm_sys::prelude::*;
 use std::collections::{HashMap, HashSet};
 
 /// The most instructions of a function that is always inlined, before any optimisation.
-const SHORT: usize = 300;
+const INLINE_INSTRUCTIONS_MAX: usize = 300;
 /// The limit including inlined callees: short functions that call short functions over a few levels
 /// multiply along all paths.
-const SHORT_IN_ALL: usize = 2000;
+const INLINE_TOTAL_MAX: usize = 2000;
 
 /// Ends the calling thread: code after a call is unreachable.
 pub(super) const EXIT: &str = "__gr_exit";
@@ -30,7 +30,7 @@ impl Host {
     ///
     /// # Errors
     /// A function that ends its thread and could not be inlined.
-    pub(crate) fn return_at_exits(&mut self) -> Result<(), Diagnostic> {
+    pub(crate) fn exits_to_returns(&mut self) -> Result<(), Diagnostic> {
         let Some(exit) = self.function(EXIT) else {
             // Not an error: no function ends its thread.
             return Ok(());
@@ -43,7 +43,7 @@ impl Host {
                     let message = "a device function that is called by recursion or through a pointer ends its thread";
                     let refused = Diagnostic::error(Code::KernelRefused, message);
                     return Err(refused
-                        .at(place(call), "here")
+                        .at(source_location(call), "here")
                         .help("return from the kernel"));
                 }
                 let b = LLVMCreateBuilderInContext(self.ctx);
@@ -59,13 +59,13 @@ impl Host {
 
     /// Marks short functions of a device module `alwaysinline`, as GPU compilers do: a call in a loop over
     /// threads prevents vectorization.
-    pub(super) unsafe fn take_in_short(&self, module: LLVMModuleRef) {
-        let mut lengths = Lengths::default();
+    pub(super) unsafe fn mark_short_alwaysinline(&self, module: LLVMModuleRef) {
+        let mut lengths = InlinedSizes::default();
         unsafe {
             let mut f = LLVMGetFirstFunction(module);
             while !f.is_null() {
                 let is_kernel = name_of(f).starts_with(KERNEL_PREFIX);
-                if LLVMIsDeclaration(f) == 0 && !is_kernel && lengths.is_taken_in(f) {
+                if LLVMIsDeclaration(f) == 0 && !is_kernel && lengths.is_inlined(f) {
                     add_attribute(self, f, "alwaysinline");
                 }
                 f = LLVMGetNextFunction(f);
@@ -88,7 +88,7 @@ impl Host {
         let mut open: Vec<LLVMValueRef> = asked.chain(shared).collect();
         let mut seen: HashSet<LLVMValueRef> = open.iter().copied().collect();
         while let Some(value) = open.pop() {
-            for f in unsafe { users(value) } {
+            for f in unsafe { functions_using(value) } {
                 if !seen.insert(f) || unsafe { name_of(f) }.starts_with(KERNEL_PREFIX) {
                     continue;
                 }
@@ -98,7 +98,7 @@ impl Host {
                     add_attribute(self, f, "alwaysinline");
                     if name_of(f).starts_with(DEVICE_PREFIX) {
                         // No foreign unit can inline the function.
-                        self.keep_from_others(f);
+                        self.forbid_calls_from_units(f);
                     }
                 }
                 open.push(f);
@@ -109,17 +109,17 @@ impl Host {
 
 /// Sizes of functions after inlining.
 #[derive(Default)]
-struct Lengths {
+struct InlinedSizes {
     /// Instructions of each function: without and with inlined callees.
     known: HashMap<LLVMValueRef, (usize, usize)>,
 }
 
-impl Lengths {
+impl InlinedSizes {
     /// Returns whether a function is inlined at its calls: `alwaysinline`, or short and not `noinline`.
-    unsafe fn is_taken_in(&mut self, f: LLVMValueRef) -> bool {
+    unsafe fn is_inlined(&mut self, f: LLVMValueRef) -> bool {
         unsafe {
             self.measure(f);
-            self.fits(f)
+            self.is_inlinable(f)
         }
     }
 
@@ -129,7 +129,7 @@ impl Lengths {
         while let Some((f, calls)) = open.pop() {
             match calls {
                 None if !self.known.contains_key(&f) => {
-                    let (own, calls) = unsafe { content(f) };
+                    let (own, calls) = unsafe { size_and_callees(f) };
                     self.known.insert(f, (own, own));
                     let called = calls.clone();
                     open.push((f, Some(calls)));
@@ -139,7 +139,7 @@ impl Lengths {
                 Some(calls) => {
                     let taken = calls
                         .into_iter()
-                        .filter(|callee| unsafe { self.fits(*callee) });
+                        .filter(|callee| unsafe { self.is_inlinable(*callee) });
                     let lengths = taken.map(|callee| self.known[&callee].1);
                     let more = lengths.fold(0, usize::saturating_add);
                     self.known
@@ -151,18 +151,19 @@ impl Lengths {
     }
 
     /// Returns whether a measured function is inlined.
-    unsafe fn fits(&self, f: LLVMValueRef) -> bool {
+    unsafe fn is_inlinable(&self, f: LLVMValueRef) -> bool {
         let says = |name| unsafe {
             let kind = attribute_kind(name);
             !LLVMGetEnumAttributeAtIndex(f, LLVMAttributeFunctionIndex, kind).is_null()
         };
         let (own, all) = self.known[&f];
-        says("alwaysinline") || !says("noinline") && own <= SHORT && all <= SHORT_IN_ALL
+        says("alwaysinline")
+            || !says("noinline") && own <= INLINE_INSTRUCTIONS_MAX && all <= INLINE_TOTAL_MAX
     }
 }
 
 /// Returns the number of instructions of a function, and its defined direct callees, once per call.
-unsafe fn content(f: LLVMValueRef) -> (usize, Vec<LLVMValueRef>) {
+unsafe fn size_and_callees(f: LLVMValueRef) -> (usize, Vec<LLVMValueRef>) {
     let (mut count, mut calls) = (0, Vec::new());
     unsafe {
         for inst in instructions_in(f) {
@@ -179,7 +180,7 @@ unsafe fn content(f: LLVMValueRef) -> (usize, Vec<LLVMValueRef>) {
 }
 
 /// Returns the functions whose code uses a value, also through constants.
-pub(super) unsafe fn users(value: LLVMValueRef) -> Vec<LLVMValueRef> {
+pub(super) unsafe fn functions_using(value: LLVMValueRef) -> Vec<LLVMValueRef> {
     let mut found = Vec::new();
     let mut open = vec![value];
     while let Some(value) = open.pop() {

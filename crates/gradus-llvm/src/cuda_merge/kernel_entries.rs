@@ -2,7 +2,7 @@
 //! `cudaLaunchKernel` does, and run the kernel. A separate function runs the kernel with all launch sizes
 //! as parameters; launches without known sizes call it, too.
 
-use crate::cuda_merge::inline_thread_queries::users;
+use crate::cuda_merge::inline_thread_queries::functions_using;
 use crate::host::ffi::*;
 use crate::host::module::Host;
 use crate::host::pipeline::attribute_kind;
@@ -20,7 +20,7 @@ impl Host {
     /// Emits `void ENTRY(ptr argv, i64 grid x, y, z, i64 block x, y, z, i64 shared bytes)`.
     pub(super) fn add_entry(&mut self, kernel: LLVMValueRef, name: &str) -> LLVMValueRef {
         unsafe {
-            self.own_copies(kernel);
+            self.byval_to_pointers(kernel);
             let long = LLVMInt64TypeInContext(self.ctx);
             let ptr = LLVMPointerTypeInContext(self.ctx, 0);
             let void = LLVMVoidTypeInContext(self.ctx);
@@ -38,7 +38,7 @@ impl Host {
             let mut args: Vec<LLVMValueRef> =
                 (1..=SIZES as u32).map(|i| LLVMGetParam(entry, i)).collect();
             args.extend(self.arguments(b, kernel, LLVMGetParam(entry, 0)));
-            self.call_all(b, run, &mut args);
+            self.emit_call(b, run, &mut args);
             LLVMBuildRetVoid(b);
             LLVMDisposeBuilder(b);
             entry
@@ -48,7 +48,7 @@ impl Host {
     /// Emits `void RUN(sizes…, arguments…)`, which launches the kernel.
     unsafe fn add_run(&self, kernel: LLVMValueRef, name: &str) -> LLVMValueRef {
         unsafe {
-            let (run, _) = self.launch_of(kernel, RUN_PREFIX, name);
+            let (run, _) = self.launch_function(kernel, RUN_PREFIX, name);
             LLVMSetLinkage(run, LLVMLinkage::LLVMInternalLinkage);
             self.copy_attributes(kernel, run);
             let b = LLVMCreateBuilderInContext(self.ctx);
@@ -56,15 +56,15 @@ impl Host {
             LLVMPositionBuilderAtEnd(b, block);
             let params = 0..LLVMCountParams(run);
             let mut args: Vec<LLVMValueRef> = params.map(|i| LLVMGetParam(run, i)).collect();
-            let (launch, _) = self.launch_of(kernel, LAUNCH_PREFIX, name);
-            self.call_all(b, launch, &mut args);
+            let (launch, _) = self.launch_function(kernel, LAUNCH_PREFIX, name);
+            self.emit_call(b, launch, &mut args);
             LLVMBuildRetVoid(b);
             LLVMDisposeBuilder(b);
             run
         }
     }
 
-    unsafe fn call_all(&self, b: LLVMBuilderRef, f: LLVMValueRef, args: &mut [LLVMValueRef]) {
+    unsafe fn emit_call(&self, b: LLVMBuilderRef, f: LLVMValueRef, args: &mut [LLVMValueRef]) {
         let count = args.len() as u32;
         unsafe {
             let ty = LLVMGlobalGetValueType(f);
@@ -74,7 +74,7 @@ impl Host {
 
     /// Returns the launch function of a kernel, with a prefix before the kernel's name, and its type:
     /// sizes, then the kernel's parameters.
-    pub(super) unsafe fn launch_of(
+    pub(super) unsafe fn launch_function(
         &self,
         kernel: LLVMValueRef,
         prefix: &str,
@@ -86,7 +86,10 @@ impl Host {
             types.extend(params.map(|i| LLVMTypeOf(LLVMGetParam(kernel, i))));
             let void = LLVMVoidTypeInContext(self.ctx);
             let ty = LLVMFunctionType(void, types.as_mut_ptr(), types.len() as u32, 0);
-            (self.declared(&c_string(&format!("{prefix}{name}")), ty), ty)
+            (
+                self.get_or_declare(&c_string(&format!("{prefix}{name}")), ty),
+                ty,
+            )
         }
     }
 
@@ -120,7 +123,7 @@ impl Host {
         place: LLVMValueRef,
     ) -> LLVMValueRef {
         unsafe {
-            if self.by_value(kernel, index) {
+            if self.is_by_value(kernel, index) {
                 return place;
             }
             let is_bool = LLVMGetTypeKind(ty) == LLVMTypeKind::LLVMIntegerTypeKind
@@ -134,7 +137,7 @@ impl Host {
     }
 
     /// Returns whether a kernel parameter is passed by value through a pointer.
-    unsafe fn by_value(&self, kernel: LLVMValueRef, index: u32) -> bool {
+    unsafe fn is_by_value(&self, kernel: LLVMValueRef, index: u32) -> bool {
         let key = BY_VALUE;
         let found = unsafe {
             LLVMGetStringAttributeAtIndex(kernel, index + 1, key.as_ptr().cast(), key.len() as u32)
@@ -144,7 +147,7 @@ impl Host {
 
     /// Replaces `byval` parameters by plain pointers. `byval` memory is private to a thread, so a parameter
     /// that is written is copied to a stack variable.
-    unsafe fn own_copies(&self, kernel: LLVMValueRef) {
+    unsafe fn byval_to_pointers(&self, kernel: LLVMValueRef) {
         let byval = attribute_kind("byval");
         unsafe {
             for i in 0..LLVMCountParams(kernel) {
@@ -168,14 +171,14 @@ impl Host {
                     0,
                 );
                 LLVMAddAttributeAtIndex(kernel, i + 1, mark);
-                if !only_read(param) {
-                    self.copy_in(kernel, param, ty, align);
+                if !is_only_read(param) {
+                    self.copy_parameter(kernel, param, ty, align);
                 }
             }
         }
     }
 
-    unsafe fn copy_in(
+    unsafe fn copy_parameter(
         &self,
         kernel: LLVMValueRef,
         param: LLVMValueRef,
@@ -211,7 +214,7 @@ impl Host {
     }
 
     /// Returns a kernel's maximum number of threads per block (`nvvm.maxntid`); 0 if unspecified.
-    pub(super) unsafe fn most_threads(&self, kernel: LLVMValueRef) -> u64 {
+    pub(super) unsafe fn block_threads_max(&self, kernel: LLVMValueRef) -> u64 {
         let key = "nvvm.maxntid";
         unsafe {
             let attribute = LLVMGetStringAttributeAtIndex(
@@ -239,7 +242,9 @@ impl Host {
         let layout = unsafe { LLVMGetModuleDataLayout(self.module) };
         let shared = self.variables().into_iter().filter(|v| unsafe {
             name_of(*v).starts_with(SHARED_PREFIX)
-                && users(*v).iter().any(|f| reached.contains(&name_of(*f)))
+                && functions_using(*v)
+                    .iter()
+                    .any(|f| reached.contains(&name_of(*f)))
         });
         let size = |v| unsafe { LLVMABISizeOfType(layout, LLVMGlobalGetValueType(v)) };
         shared.map(size).sum()
@@ -250,7 +255,7 @@ impl Host {
 const BY_VALUE: &str = "gradus-by-value";
 
 /// Returns whether memory behind a pointer is only read.
-unsafe fn only_read(pointer: LLVMValueRef) -> bool {
+unsafe fn is_only_read(pointer: LLVMValueRef) -> bool {
     let mut open = vec![pointer];
     while let Some(pointer) = open.pop() {
         unsafe {

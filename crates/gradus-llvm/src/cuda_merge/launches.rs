@@ -24,7 +24,7 @@ use llvm_sys::{LLVMIntPredicate, LLVMLinkage, LLVMOpcode, LLVMTypeKind};
 use std::collections::{HashMap, HashSet};
 
 /// A kernel with its host stub.
-pub(super) struct Stubbed {
+pub(super) struct KernelStub {
     pub stub: LLVMValueRef,
     pub kernel: LLVMValueRef,
     pub name: String,
@@ -47,40 +47,43 @@ const PACKED: usize = 6;
 
 impl Host {
     /// Connects all launches of the given kernels.
-    pub(super) fn connect_launches(&mut self, kernels: &[Stubbed]) {
+    pub(super) fn connect_launches(&mut self, kernels: &[KernelStub]) {
         let stubs: HashSet<LLVMValueRef> = kernels.iter().map(|k| k.stub).collect();
         let mut sites = self.sites(&stubs);
         for kernel in kernels {
             let sites = sites.remove(&kernel.stub).unwrap_or_default();
-            let asked = self.asked(kernel.stub);
+            let asked = self.explicit_launches(kernel.stub);
             if sites.is_empty() && asked.is_empty() {
                 continue;
             }
             unsafe {
-                let start = self.add_start(kernel);
+                let start = self.emit_launch_function(kernel);
                 for call in asked {
                     set_callee(call, start);
                 }
                 if sites.is_empty() {
                     continue;
                 }
-                let direct = self.direct(kernel, start);
+                let direct = self.emit_direct(kernel, start);
                 for site in sites {
-                    self.connect(&site, direct);
+                    self.replace_site(&site, direct);
                 }
             }
         }
-        self.touch();
+        self.invalidate_units();
     }
 
     /// Returns the `<<<…>>>` launches, by stub.
     fn sites(&self, stubs: &HashSet<LLVMValueRef>) -> HashMap<LLVMValueRef, Vec<Site>> {
         let mut sites: HashMap<LLVMValueRef, Vec<Site>> = HashMap::new();
-        let Some(push) = self.function(PUSH).filter(|f| unsafe { is_packed(*f, 0) }) else {
+        let Some(push) = self
+            .function(PUSH)
+            .filter(|f| unsafe { has_packed_sizes(*f, 0) })
+        else {
             return sites;
         };
         for call in unsafe { calls_of(push) } {
-            if let Some((stub, call_of_stub)) = unsafe { launched(call, push, stubs) } {
+            if let Some((stub, call_of_stub)) = unsafe { stub_call_of_push(call, push, stubs) } {
                 let site = Site {
                     push: call,
                     call: call_of_stub,
@@ -92,7 +95,7 @@ impl Host {
     }
 
     /// Returns the program's explicit `cudaLaunchKernel` calls for a stub.
-    fn asked(&self, stub: LLVMValueRef) -> Vec<LLVMValueRef> {
+    fn explicit_launches(&self, stub: LLVMValueRef) -> Vec<LLVMValueRef> {
         let Some(launch) = self.function(KERNEL_LAUNCH) else {
             return Vec::new();
         };
@@ -100,19 +103,19 @@ impl Host {
         let of_stub = |call: &LLVMValueRef| unsafe {
             LLVMGetOperand(*call, 0) == stub && function_of(*call) != stub
         };
-        match unsafe { is_launch(launch) } {
+        match unsafe { is_launch_signature(launch) } {
             true => calls.filter(of_stub).collect(),
             false => Vec::new(),
         }
     }
 
     /// Emits the launch function of a kernel: `status (ptr stub, packed sizes…, ptr argv, shared, stream)`.
-    unsafe fn add_start(&self, launched: &Stubbed) -> LLVMValueRef {
+    unsafe fn emit_launch_function(&self, launched: &KernelStub) -> LLVMValueRef {
         unsafe {
-            let (int, long, ptr) = self.numbers();
+            let (int, long, ptr) = self.integer_and_pointer_types();
             let mut types = [ptr, long, int, long, int, ptr, long, ptr];
             let ty = LLVMFunctionType(int, types.as_mut_ptr(), types.len() as u32, 0);
-            let f = self.own_function("__gr_start.", &launched.name, ty);
+            let f = self.add_internal_function("__gr_start.", &launched.name, ty);
             self.copy_attributes(launched.kernel, f);
             let b = LLVMCreateBuilderInContext(self.ctx);
             let [begin, run, end] =
@@ -137,7 +140,7 @@ impl Host {
             given.push(param(6));
             let mut types = [ptr, int, int, int, int, int, int, long];
             let may = LLVMFunctionType(int, types.as_mut_ptr(), types.len() as u32, 0);
-            let begins = self.declared(c"__gr_launch_begin", may);
+            let begins = self.get_or_declare(c"__gr_launch_begin", may);
             let count = given.len() as u32;
             let status = LLVMBuildCall2(b, may, begins, given.as_mut_ptr(), count, NO_NAME);
             let (zero, is) = (LLVMConstNull(int), LLVMIntPredicate::LLVMIntEQ);
@@ -152,11 +155,11 @@ impl Host {
             args.push(param(6));
             args.extend(self.arguments(b, launched.kernel, param(5)));
             let (launch, launch_type) =
-                self.launch_of(launched.kernel, LAUNCH_PREFIX, &launched.name);
+                self.launch_function(launched.kernel, LAUNCH_PREFIX, &launched.name);
             let count = args.len() as u32;
             LLVMBuildCall2(b, launch_type, launch, args.as_mut_ptr(), count, NO_NAME);
             let ended = LLVMFunctionType(LLVMVoidTypeInContext(self.ctx), [].as_mut_ptr(), 0, 0);
-            let ends = self.declared(c"__gr_activity_end", ended);
+            let ends = self.get_or_declare(c"__gr_activity_end", ended);
             LLVMBuildCall2(b, ended, ends, [].as_mut_ptr(), 0, NO_NAME);
             LLVMBuildBr(b, end);
 
@@ -168,17 +171,17 @@ impl Host {
     }
 
     /// Emits a copy of a stub that takes the sizes as additional parameters and launches by `start`.
-    unsafe fn direct(&self, launched: &Stubbed, start: LLVMValueRef) -> LLVMValueRef {
+    unsafe fn emit_direct(&self, launched: &KernelStub, start: LLVMValueRef) -> LLVMValueRef {
         unsafe {
             let stub = launched.stub;
-            let (int, long, ptr) = self.numbers();
+            let (int, long, ptr) = self.integer_and_pointer_types();
             let own = LLVMCountParams(stub);
             let params = (0..own).map(|i| LLVMTypeOf(LLVMGetParam(stub, i)));
             let mut types: Vec<LLVMTypeRef> = params.collect();
             types.extend([long, int, long, int, long, ptr]);
             let void = LLVMVoidTypeInContext(self.ctx);
             let ty = LLVMFunctionType(void, types.as_mut_ptr(), types.len() as u32, 0);
-            let f = self.own_function("__gr_direct.", &launched.name, ty);
+            let f = self.add_internal_function("__gr_direct.", &launched.name, ty);
             self.copy_attributes(stub, f);
             for i in 1..=own {
                 for attribute in attributes(
@@ -195,7 +198,7 @@ impl Host {
                 .collect();
             for call in copy_code(self.ctx, stub, f) {
                 match name_of(LLVMGetCalledValue(call)).as_str() {
-                    POP => self.hand_over(call, &packed),
+                    POP => self.store_sizes(call, &packed),
                     KERNEL_LAUNCH => set_callee(call, start),
                     _ => {}
                 }
@@ -205,7 +208,7 @@ impl Host {
     }
 
     /// Replaces a stub's pop call by stores of the sizes.
-    unsafe fn hand_over(&self, pop: LLVMValueRef, packed: &[LLVMValueRef]) {
+    unsafe fn store_sizes(&self, pop: LLVMValueRef, packed: &[LLVMValueRef]) {
         unsafe {
             let b = LLVMCreateBuilderInContext(self.ctx);
             LLVMPositionBuilderBefore(b, pop);
@@ -230,7 +233,7 @@ impl Host {
     }
 
     /// Replaces a site's push and stub call by a call of `direct`.
-    unsafe fn connect(&self, site: &Site, direct: LLVMValueRef) {
+    unsafe fn replace_site(&self, site: &Site, direct: LLVMValueRef) {
         unsafe {
             let b = LLVMCreateBuilderInContext(self.ctx);
             LLVMPositionBuilderBefore(b, site.call);
@@ -269,7 +272,12 @@ impl Host {
     }
 
     /// Adds an internal function that is always inlined.
-    unsafe fn own_function(&self, prefix: &str, name: &str, ty: LLVMTypeRef) -> LLVMValueRef {
+    unsafe fn add_internal_function(
+        &self,
+        prefix: &str,
+        name: &str,
+        ty: LLVMTypeRef,
+    ) -> LLVMValueRef {
         unsafe {
             let name = c_string(&format!("{prefix}{name}"));
             let f = LLVMAddFunction(self.module, name.as_ptr(), ty);
@@ -281,7 +289,7 @@ impl Host {
     }
 
     /// Returns the types of 32-bit integers, 64-bit integers and pointers.
-    fn numbers(&self) -> (LLVMTypeRef, LLVMTypeRef, LLVMTypeRef) {
+    fn integer_and_pointer_types(&self) -> (LLVMTypeRef, LLVMTypeRef, LLVMTypeRef) {
         unsafe {
             (
                 LLVMInt32TypeInContext(self.ctx),
@@ -293,7 +301,7 @@ impl Host {
 }
 
 /// Returns the only stub call of a push: a call between the branch on the push's result and the join.
-unsafe fn launched(
+unsafe fn stub_call_of_push(
     push: LLVMValueRef,
     function: LLVMValueRef,
     stubs: &HashSet<LLVMValueRef>,
@@ -346,7 +354,7 @@ unsafe fn launched(
 }
 
 /// Returns whether the parameters of a function, from `from` on, are sizes as the target packs them.
-unsafe fn is_packed(f: LLVMValueRef, from: u32) -> bool {
+unsafe fn has_packed_sizes(f: LLVMValueRef, from: u32) -> bool {
     unsafe {
         let is_int = |i: u32, bits: u32| {
             let ty = LLVMTypeOf(LLVMGetParam(f, from + i));
@@ -362,8 +370,8 @@ unsafe fn is_packed(f: LLVMValueRef, from: u32) -> bool {
 }
 
 /// Returns whether the runtime's launch function has the signature of the target's calling convention.
-unsafe fn is_launch(f: LLVMValueRef) -> bool {
-    unsafe { LLVMCountParams(f) == 8 && is_packed(f, 1) }
+unsafe fn is_launch_signature(f: LLVMValueRef) -> bool {
+    unsafe { LLVMCountParams(f) == 8 && has_packed_sizes(f, 1) }
 }
 
 /// Returns the instructions that use a value, once per use.

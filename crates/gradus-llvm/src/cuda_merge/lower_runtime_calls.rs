@@ -12,19 +12,19 @@ use llvm_sys::LLVMLinkage;
 use llvm_sys::core::*;
 
 /// Prefix of the names of the lowered functions, before the name of the runtime call.
-const PLAIN: &str = "__gr_plain.";
+const LOWERED_PREFIX: &str = "__gr_plain.";
 
 impl Host {
     /// Lowers the calls of the CUDA runtime.
     ///
     /// # Errors
     /// An error of LLVM in the text of the lowered functions.
-    pub fn plain_device_calls(&mut self) -> Result<(), Diagnostic> {
-        let text = self.read_text(PARTS.as_bytes(), "parts")?;
+    pub fn lower_runtime_calls(&mut self) -> Result<(), Diagnostic> {
+        let text = self.read_text(LOWERED_CALLS.as_bytes(), "parts")?;
         self.link_module(text, "parts")?;
         for part in self.functions() {
             let name = unsafe { name_of(part) };
-            let Some(name) = name.strip_prefix(PLAIN) else {
+            let Some(name) = name.strip_prefix(LOWERED_PREFIX) else {
                 continue;
             };
             unsafe {
@@ -42,13 +42,13 @@ impl Host {
                 LLVMSetLinkage(part, LLVMLinkage::LLVMInternalLinkage);
             }
         }
-        self.touch();
+        self.invalidate_units();
         Ok(())
     }
 }
 
 /// The lowered functions. A refused copy or fill leaves the program's memory unchanged.
-const PARTS: &str = r#"
+const LOWERED_CALLS: &str = r#"
 declare noalias ptr @__gr_device_malloc(i64, i32) nounwind willreturn memory(inaccessiblemem: readwrite)
 declare i32 @__gr_device_status(ptr readnone captures(none), i64, i32) nounwind willreturn memory(inaccessiblemem: readwrite)
 declare i32 @__gr_device_free_status(ptr readnone captures(none), i32) nounwind willreturn memory(inaccessiblemem: readwrite)
@@ -168,7 +168,7 @@ mod tests {
 
     /// The lowered functions are valid LLVM IR, and a call is replaced only if its type matches.
     #[test]
-    fn parts_stand_in_for_calls() {
+    fn matching_calls_are_lowered() {
         let text = "
             declare i32 @cudaMalloc(ptr, i64)
             declare i32 @cudaMemcpy(ptr, i64)
@@ -178,7 +178,7 @@ mod tests {
               ret i32 %a
             }";
         let mut host = Host::parse(text.as_bytes(), "f.ll").unwrap();
-        host.plain_device_calls().unwrap();
+        host.lower_runtime_calls().unwrap();
         host.verify().unwrap();
         let text = host.to_text();
         assert!(text.contains("call i32 @__gr_plain.cudaMalloc(ptr %to, i64 8)"));
@@ -186,16 +186,16 @@ mod tests {
     }
 
     #[test]
-    fn all_parts_are_right() {
-        let names = PARTS
+    fn lowered_functions_verify() {
+        let names = LOWERED_CALLS
             .lines()
             .filter_map(|line| line.split("@__gr_plain.").nth(1));
         let defines = names
             .filter_map(|rest| rest.split_once('('))
             .map(|(name, _)| name);
-        let host = Host::parse(PARTS.as_bytes(), "parts.ll").unwrap();
+        let host = Host::parse(LOWERED_CALLS.as_bytes(), "parts.ll").unwrap();
         for name in defines {
-            assert!(host.defines(&format!("{PLAIN}{name}")), "{name}");
+            assert!(host.defines(&format!("{LOWERED_PREFIX}{name}")), "{name}");
         }
         host.verify().unwrap();
     }

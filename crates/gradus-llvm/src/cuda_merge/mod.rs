@@ -30,7 +30,7 @@ mod shift_semantics;
 pub(crate) use crate::cuda_merge::inline_ptx::assembly;
 pub(crate) use launches::set_callee;
 
-use crate::cuda_merge::inline_ptx::place;
+use crate::cuda_merge::inline_ptx::source_location;
 use crate::host::ffi::*;
 use crate::host::module::Host;
 use crate::host::pipeline::attribute_kind;
@@ -49,7 +49,7 @@ use std::ptr::null_mut;
 const FUNCTION: LLVMAttributeIndex = LLVMAttributeFunctionIndex;
 
 /// The attribute that marks functions of the device.
-const OF_DEVICE: &str = "gradus-device";
+const DEVICE_ATTRIBUTE: &str = "gradus-device";
 
 impl Host {
     /// Merges the device half of the module's source, given as LLVM text for a GPU. With `separate`
@@ -74,31 +74,34 @@ impl Host {
             unsafe { check_bodies(module)? };
         }
         self.bound_shifts(module);
-        self.make_internal(module);
-        unsafe { self.take_in_short(module) };
+        self.internalize_device(module);
+        unsafe { self.mark_short_alwaysinline(module) };
         self.link_module(module, name)?;
-        self.make_own_internal(separate);
+        self.internalize_kernels(separate);
         self.check_libdevice()?;
         self.mark_thread_functions();
-        self.tell_calls_of_others();
-        self.mark_run_time();
+        self.record_external_calls();
+        self.mark_runtime_nounwind();
         let registered = self.registered_on_device()?;
         self.unify_variables(&registered, separate);
-        self.register_here(&registered, device.architecture)
+        self.emit_registration(&registered, device.architecture)
     }
 
     /// Makes the device's definitions internal and sets the host's target attributes.
-    fn make_internal(&self, module: LLVMModuleRef) {
+    fn internalize_device(&self, module: LLVMModuleRef) {
         let target = self.target_attributes();
         unsafe {
-            let (mark, length) = (OF_DEVICE.as_ptr().cast(), OF_DEVICE.len() as u32);
+            let (mark, length) = (
+                DEVICE_ATTRIBUTE.as_ptr().cast(),
+                DEVICE_ATTRIBUTE.len() as u32,
+            );
             let of_device = LLVMCreateStringAttribute(self.ctx, mark, length, NO_NAME, 0);
             let mut f = LLVMGetFirstFunction(module);
             while !f.is_null() {
                 if LLVMIsDeclaration(f) == 0 {
-                    internal(f);
+                    internalize(f);
                     LLVMAddAttributeAtIndex(f, FUNCTION, of_device);
-                    keep_null_accesses(self, f);
+                    preserve_null_accesses(self, f);
                     for &attribute in &target {
                         LLVMAddAttributeAtIndex(f, FUNCTION, attribute);
                     }
@@ -110,9 +113,9 @@ impl Host {
             while !v.is_null() {
                 let next = LLVMGetNextGlobal(v);
                 if LLVMIsDeclaration(v) == 0 {
-                    internal(v);
+                    internalize(v);
                 } else if name_of(v).starts_with(SHARED_DYNAMIC_PREFIX) {
-                    stand_for(*dynamic.get_or_insert(v), v);
+                    merge_declaration(*dynamic.get_or_insert(v), v);
                 }
                 v = next;
             }
@@ -121,7 +124,10 @@ impl Host {
 
     /// Returns the functions that the device half defined; threads of a kernel run them.
     pub fn device_functions(&self) -> Vec<String> {
-        let (mark, length) = (OF_DEVICE.as_ptr().cast(), OF_DEVICE.len() as u32);
+        let (mark, length) = (
+            DEVICE_ATTRIBUTE.as_ptr().cast(),
+            DEVICE_ATTRIBUTE.len() as u32,
+        );
         let is_marked = |f: &LLVMValueRef| unsafe {
             !LLVMGetStringAttributeAtIndex(*f, FUNCTION, mark, length).is_null()
         };
@@ -131,16 +137,16 @@ impl Host {
 
     /// Adds `null_pointer_is_valid` to all functions. A kernel's access through null is an error that the
     /// program must observe, so LLVM must not remove the access.
-    pub fn keep_null_accesses(&mut self) {
+    pub fn preserve_null_accesses(&mut self) {
         for f in self.functions() {
-            unsafe { keep_null_accesses(self, f) };
+            unsafe { preserve_null_accesses(self, f) };
         }
-        self.touch();
+        self.invalidate_units();
     }
 
     /// Adds `nounwind` to the CUDA runtime's functions, which never throw: control always continues between
     /// launches.
-    fn mark_run_time(&self) {
+    fn mark_runtime_nounwind(&self) {
         for f in self.functions() {
             let name = unsafe { name_of(f) };
             let known = lookup(&name).filter(|_| unsafe { LLVMIsDeclaration(f) } != 0);
@@ -152,7 +158,7 @@ impl Host {
 
     /// Makes kernels and variables internal after the link, because the linker drops internal definitions
     /// without uses.
-    fn make_own_internal(&self, separate: bool) {
+    fn internalize_kernels(&self, separate: bool) {
         for value in self.functions().into_iter().chain(self.variables()) {
             unsafe {
                 let name = name_of(value);
@@ -220,7 +226,7 @@ impl Host {
         for v in shared {
             unsafe { LLVMDeleteGlobal(v) };
         }
-        self.touch();
+        self.invalidate_units();
     }
 }
 
@@ -230,7 +236,7 @@ impl Host {
 ///
 /// # Safety
 /// Both are live declarations of variables.
-unsafe fn stand_for(one: LLVMValueRef, other: LLVMValueRef) {
+unsafe fn merge_declaration(one: LLVMValueRef, other: LLVMValueRef) {
     if one == other {
         return;
     }
@@ -246,7 +252,7 @@ unsafe fn stand_for(one: LLVMValueRef, other: LLVMValueRef) {
 ///
 /// # Safety
 /// `value` is a live function or variable with a definition.
-unsafe fn internal(value: LLVMValueRef) {
+unsafe fn internalize(value: LLVMValueRef) {
     unsafe {
         let name = name_of(value);
         if name.starts_with("llvm.") {
@@ -256,7 +262,7 @@ unsafe fn internal(value: LLVMValueRef) {
         LLVMSetVisibility(value, LLVMVisibility::LLVMDefaultVisibility);
         LLVMSetLinkage(
             value,
-            match is_found_by_name(&name) {
+            match is_looked_up_by_name(&name) {
                 true => LLVMLinkage::LLVMExternalLinkage,
                 false => LLVMLinkage::LLVMInternalLinkage,
             },
@@ -265,7 +271,7 @@ unsafe fn internal(value: LLVMValueRef) {
 }
 
 /// Returns whether a device symbol is looked up by name after the link.
-fn is_found_by_name(name: &str) -> bool {
+fn is_looked_up_by_name(name: &str) -> bool {
     [KERNEL_PREFIX, VARIABLE_PREFIX, DEVICE_PREFIX]
         .iter()
         .any(|prefix| name.starts_with(prefix))
@@ -308,7 +314,7 @@ unsafe fn check_bodies(module: LLVMModuleRef) -> Result<(), Diagnostic> {
             {
                 let message = format!("the device function `{name}` has no body in this source");
                 return Err(Diagnostic::error(Code::KernelRefused, message)
-                    .at(place(*call), "called here")
+                    .at(source_location(*call), "called here")
                     .help("define it here, or compile all sources with `-rdc=true` where another one does"));
             }
             f = LLVMGetNextFunction(f);
@@ -332,7 +338,7 @@ unsafe fn add_attribute(host: &Host, f: LLVMValueRef, name: &str) {
 ///
 /// # Safety
 /// `f` is a live function of `host`.
-unsafe fn keep_null_accesses(host: &Host, f: LLVMValueRef) {
+unsafe fn preserve_null_accesses(host: &Host, f: LLVMValueRef) {
     unsafe {
         if LLVMIsDeclaration(f) == 0 {
             add_attribute(host, f, "null_pointer_is_valid");

@@ -1,7 +1,7 @@
 //! Registration of kernels and variables with the CUDA driver: reads the host's registration calls and
 //! replaces the contents of the registering constructor.
 
-use super::launches::Stubbed;
+use super::launches::KernelStub;
 use super::{calls_in, is_shared_by_units};
 use crate::host::ffi::*;
 use crate::host::module::Host;
@@ -24,17 +24,17 @@ pub(super) struct Registered {
 /// The runtime function that looks up a variable by name.
 const BY_NAME: &str = "__gr_symbol";
 /// clang's name of the function with the registration calls.
-const CALLS: &str = "__cuda_register_globals";
+const REGISTER_GLOBALS: &str = "__cuda_register_globals";
 /// clang's name of the registering constructor.
 const CONSTRUCTOR: &str = "__cuda_module_ctor";
 /// Further functions of clang's registration code, which are removed.
-const REST: [&str; 2] = [CALLS, "__cuda_module_dtor"];
+const REMOVED_FUNCTIONS: [&str; 2] = [REGISTER_GLOBALS, "__cuda_module_dtor"];
 
 impl Host {
     /// Reads the host's registration calls.
     pub(super) fn registered_on_device(&self) -> Result<Registered, Diagnostic> {
         let mut registered = Registered::default();
-        let Some(f) = self.function(CALLS) else {
+        let Some(f) = self.function(REGISTER_GLOBALS) else {
             return Ok(registered);
         };
         for call in unsafe { calls_in(f) } {
@@ -69,7 +69,7 @@ impl Host {
             if let Some(variable) = self.device_variable(name) {
                 unsafe { LLVMReplaceAllUsesWith(*shadow, variable) };
                 if separate && is_shared_by_units(name) {
-                    unsafe { self.name_for_others(*shadow, variable) };
+                    unsafe { self.add_host_alias(*shadow, variable) };
                 }
             }
         }
@@ -97,7 +97,7 @@ impl Host {
     ///
     /// # Safety
     /// Both are live variables of the module.
-    unsafe fn name_for_others(&self, shadow: LLVMValueRef, variable: LLVMValueRef) {
+    unsafe fn add_host_alias(&self, shadow: LLVMValueRef, variable: LLVMValueRef) {
         unsafe {
             let name = c_string(&name_of(shadow));
             LLVMSetValueName2(shadow, NO_NAME, 0);
@@ -115,7 +115,7 @@ impl Host {
 
     /// Emits the entries of all kernels, and a constructor that registers them with the runtime, with their
     /// target architecture.
-    pub(super) fn register_here(
+    pub(super) fn emit_registration(
         &mut self,
         registered: &Registered,
         architecture: u64,
@@ -124,15 +124,15 @@ impl Host {
             // Not an error: the module registers no kernels.
             return Ok(());
         };
-        let symbols = self.named_symbols(registered);
+        let symbols = self.symbols_by_name(registered);
         let (mut rows, mut known) = (Vec::new(), Vec::new());
         for (stub, name, text) in &registered.kernels {
             if let Some(kernel) = self.function(&format!("{KERNEL_PREFIX}{name}")) {
                 let entry = self.add_entry(kernel, name);
-                let threads = unsafe { self.most_threads(kernel) };
+                let threads = unsafe { self.block_threads_max(kernel) };
                 let shared = self.shared_bytes(kernel);
                 rows.push((*stub, entry, *text, threads, shared));
-                known.push(Stubbed {
+                known.push(KernelStub {
                     stub: *stub,
                     kernel,
                     name: name.clone(),
@@ -141,10 +141,10 @@ impl Host {
         }
         self.connect_launches(&known);
         unsafe {
-            clear(constructor);
-            for name in REST {
+            delete_body(constructor);
+            for name in REMOVED_FUNCTIONS {
                 if let Some(f) = self.function(name) {
-                    clear(f);
+                    delete_body(f);
                     LLVMDeleteFunction(f);
                 }
             }
@@ -156,7 +156,7 @@ impl Host {
             let mut types = [ptr, ptr, ptr, int, long, int];
             let void = LLVMVoidTypeInContext(self.ctx);
             let ty = LLVMFunctionType(void, types.as_mut_ptr(), types.len() as u32, 0);
-            let register = self.declared(c"__gr_kernel_register", ty);
+            let register = self.get_or_declare(c"__gr_kernel_register", ty);
             let b = LLVMCreateBuilderInContext(self.ctx);
             let block = LLVMAppendBasicBlockInContext(self.ctx, constructor, NO_NAME);
             LLVMPositionBuilderAtEnd(b, block);
@@ -178,12 +178,12 @@ impl Host {
             LLVMBuildRetVoid(b);
             LLVMDisposeBuilder(b);
         }
-        self.touch();
+        self.invalidate_units();
         Ok(())
     }
 
     /// Returns address, name and size of the registered variables, if the host looks up variables by name.
-    fn named_symbols(&self, registered: &Registered) -> Vec<[LLVMValueRef; 3]> {
+    fn symbols_by_name(&self, registered: &Registered) -> Vec<[LLVMValueRef; 3]> {
         if self.function(BY_NAME).is_none() {
             return Vec::new();
         }
@@ -202,14 +202,14 @@ impl Host {
             let void = LLVMVoidTypeInContext(self.ctx);
             let ty = LLVMFunctionType(void, types.as_mut_ptr(), types.len() as u32, 0);
             for mut row in rows {
-                let register = self.declared(c"__gr_symbol_register", ty);
+                let register = self.get_or_declare(c"__gr_symbol_register", ty);
                 LLVMBuildCall2(b, ty, register, row.as_mut_ptr(), row.len() as u32, NO_NAME);
             }
         }
     }
 
     /// Returns the function with the given name and type; declares it on first use.
-    pub(super) fn declared(&self, name: &std::ffi::CStr, ty: LLVMTypeRef) -> LLVMValueRef {
+    pub(super) fn get_or_declare(&self, name: &std::ffi::CStr, ty: LLVMTypeRef) -> LLVMValueRef {
         unsafe {
             let known = LLVMGetNamedFunction(self.module, name.as_ptr());
             match known.is_null() {
@@ -237,7 +237,7 @@ unsafe fn text(pointer: LLVMValueRef) -> String {
 }
 
 /// Deletes a function's code.
-unsafe fn clear(f: LLVMValueRef) {
+unsafe fn delete_body(f: LLVMValueRef) {
     unsafe {
         let mut last = LLVMGetLastBasicBlock(f);
         while !last.is_null() {

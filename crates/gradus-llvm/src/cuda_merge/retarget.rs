@@ -101,13 +101,13 @@ fn symbols(text: &str, kernels: &mut Vec<String>, separate: bool) -> HashMap<Str
     for line in text.lines() {
         if line.starts_with("define ") && line.contains(" ptx_kernel ") {
             if let Some(name) = symbol_in(line) {
-                kernels.push(plain(name).to_string());
+                kernels.push(symbol_name(name).to_string());
                 symbols.insert(name.to_string(), prefixed(KERNEL_PREFIX, name));
             }
         } else if separate
             && (line.starts_with("define ") || line.starts_with("declare "))
             && let Some(name) = symbol_in(line)
-            && is_of_all_units(line, plain(name))
+            && is_external_function(line, symbol_name(name))
         {
             symbols.insert(name.to_string(), prefixed(DEVICE_PREFIX, name));
         } else if line.starts_with('@')
@@ -121,7 +121,7 @@ fn symbols(text: &str, kernels: &mut Vec<String>, separate: bool) -> HashMap<Str
 }
 
 /// Returns whether a C++ function is defined in exactly one translation unit.
-fn is_of_all_units(line: &str, name: &str) -> bool {
+fn is_external_function(line: &str, name: &str) -> bool {
     let head = line.split('@').next().unwrap_or(line);
     let own = ["internal", "private", "linkonce", "weak", "available"];
     let is_own = |word: &str| own.iter().any(|start| word.starts_with(start));
@@ -158,11 +158,11 @@ fn variable_prefix(line: &str) -> Option<&'static str> {
 
 /// Returns a quoted symbol with a prefix before its name.
 fn prefixed(prefix: &str, symbol: &str) -> String {
-    format!("@\"{prefix}{}\"", plain(symbol))
+    format!("@\"{prefix}{}\"", symbol_name(symbol))
 }
 
 /// Returns the name in a symbol's spelling.
-fn plain(symbol: &str) -> &str {
+fn symbol_name(symbol: &str) -> &str {
     symbol.trim_start_matches('@').trim_matches('"')
 }
 
@@ -250,7 +250,7 @@ impl Scan<'_> {
                 let end = rest.find(')').map_or(rest.len(), |end| end + 1);
                 self.at += end;
                 self.skip_space();
-                self.close(&rest[end..]);
+                self.trim_before_closing(&rest[end..]);
             }
             "comdat" => {
                 // `comdat` follows a comma on a variable, and a space on a function.
@@ -283,7 +283,7 @@ impl Scan<'_> {
     }
 
     /// Removes the space between a type and a closing token after its address space was removed.
-    fn close(&mut self, rest: &str) {
+    fn trim_before_closing(&mut self, rest: &str) {
         if rest.starts_with([',', ')', '>', ']', '}', '(']) || rest.is_empty() {
             self.out.truncate(self.out.trim_end().len());
         }
@@ -294,13 +294,13 @@ impl Scan<'_> {
         self.at += length;
         if let Some(new) = self.symbols.get(old) {
             self.out.push_str(new);
-        } else if let Some(new) = builtin_names::renamed(old) {
+        } else if let Some(new) = builtin_names::builtin_name(old) {
             self.out.push_str(new);
         } else if let Some(rest) = old.strip_prefix("@llvm.nvvm.") {
             self.unknown.push(rest.to_string());
             self.out.push_str(old);
         } else if old.starts_with("@llvm.") {
-            self.out.push_str(&in_one_space(old));
+            self.out.push_str(&in_address_space_zero(old));
         } else {
             self.out.push_str(old);
         }
@@ -333,7 +333,7 @@ fn word_length(text: &str) -> usize {
 }
 
 /// Returns an intrinsic's name with all pointers in address space 0.
-fn in_one_space(name: &str) -> String {
+fn in_address_space_zero(name: &str) -> String {
     let part = |part: &str| match part.strip_prefix('p') {
         Some(digits) if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) => {
             "p0".to_string()
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn address_spaces_go_and_strings_stay() {
+    fn address_spaces_vanish_strings_stay() {
         let text = text_of(
             "@s = linkonce_odr addrspace(3) global [4 x float] undef, comdat, align 4\n\
              @c = addrspace(4) externally_initialized constant float 0.0\n\
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn what_other_units_may_use_has_a_name_of_its_own() {
+    fn external_device_symbols_are_renamed() {
         let text = "@v = external addrspace(1) global i32\n\
                     define dso_local float @_Z1ff(float %0) {\n  %2 = call float @_Z1gf(float %0)\n}\n\
                     define internal float @_ZL1hf(float %0) {\n\
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn kernels_and_builtins_have_names_of_ours() {
+    fn kernels_and_builtins_are_renamed() {
         let out = retarget(
             "$_Z1kv = comdat any\n\
              define dso_local ptx_kernel void @_Z1kv() #0 comdat {\n  \

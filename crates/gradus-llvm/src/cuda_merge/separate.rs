@@ -6,7 +6,7 @@
 //! foreign unit. Each variable holds `file:line:name`.
 
 use super::launches::calls_of;
-use crate::cuda_merge::inline_ptx::place;
+use crate::cuda_merge::inline_ptx::source_location;
 use crate::host::ffi::*;
 use crate::host::module::Host;
 use gradus_ir::externals::{CALL_SITE_PREFIX, DEVICE_PREFIX, LOCAL_DEVICE_PREFIX};
@@ -16,7 +16,7 @@ use llvm_sys::prelude::*;
 
 impl Host {
     /// Makes a function internal and records the function as not callable from other units.
-    pub(super) unsafe fn keep_from_others(&self, f: LLVMValueRef) {
+    pub(super) unsafe fn forbid_calls_from_units(&self, f: LLVMValueRef) {
         unsafe {
             if LLVMGetLinkage(f) == LLVMLinkage::LLVMInternalLinkage {
                 return;
@@ -35,14 +35,16 @@ impl Host {
     }
 
     /// Records calls of device functions that the module does not define.
-    pub(super) fn tell_calls_of_others(&self) {
+    pub(super) fn record_external_calls(&self) {
         for f in self.functions() {
             unsafe {
                 let name = name_of(f);
                 if !name.starts_with(DEVICE_PREFIX) || LLVMIsDeclaration(f) == 0 {
                     continue;
                 }
-                let call = calls_of(f).into_iter().find_map(|call| place(call));
+                let call = calls_of(f)
+                    .into_iter()
+                    .find_map(|call| source_location(call));
                 if let Some(at) = call {
                     self.note(
                         CALL_SITE_PREFIX,

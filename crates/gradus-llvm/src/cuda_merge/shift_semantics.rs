@@ -13,8 +13,8 @@ impl Host {
     pub(super) fn bound_shifts(&self, module: LLVMModuleRef) {
         unsafe {
             let b = LLVMCreateBuilderInContext(self.ctx);
-            for shift in shifts(module) {
-                bound(b, shift);
+            for shift in variable_shifts(module) {
+                bound_shift(b, shift);
             }
             LLVMDisposeBuilder(b);
         }
@@ -22,7 +22,7 @@ impl Host {
 }
 
 /// Returns the shifts by a non-constant amount.
-unsafe fn shifts(module: LLVMModuleRef) -> Vec<LLVMValueRef> {
+unsafe fn variable_shifts(module: LLVMModuleRef) -> Vec<LLVMValueRef> {
     let mut found = Vec::new();
     unsafe {
         let mut f = LLVMGetFirstFunction(module);
@@ -53,7 +53,7 @@ unsafe fn splat(ty: LLVMTypeRef, value: u64) -> LLVMValueRef {
 }
 
 /// Selects 0 instead of the shift for a large amount; an arithmetic shift uses the largest valid amount.
-unsafe fn bound(b: LLVMBuilderRef, shift: LLVMValueRef) {
+unsafe fn bound_shift(b: LLVMBuilderRef, shift: LLVMValueRef) {
     unsafe {
         let (ty, amount) = (LLVMTypeOf(shift), LLVMGetOperand(shift, 1));
         let width = u64::from(LLVMGetIntTypeWidth(scalar(ty)));

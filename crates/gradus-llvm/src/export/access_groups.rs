@@ -13,8 +13,8 @@ use std::ffi::{c_int, c_uint};
 
 /// Range of trip counts that LLVM would unroll fully before vectorization: from the element count of a
 /// short vector to the largest count that LLVM is known to unroll.
-const LEAST_TRIPS: i64 = 8;
-const MOST_TRIPS: i64 = 128;
+const UNROLLED_TRIP_MIN: i64 = 8;
+const UNROLLED_TRIP_MAX: i64 = 128;
 
 /// Size of a cache line. A loop that spans two lines although it fits into one runs up to a third longer,
 /// and its placement depends on the preceding code. Longer loops gain nothing from alignment.
@@ -35,7 +35,12 @@ unsafe extern "C" {
 impl Exporter<'_, '_> {
     /// Aligns a self-recursive function to a cache line. The placement of a short recursion decides over up
     /// to a third of its time, and the beginning of a line is least often a bad placement.
-    pub(super) fn begin_recursion(&self, func: FuncId, function: LLVMValueRef, body: &Body) {
+    pub(super) fn align_recursive_function(
+        &self,
+        func: FuncId,
+        function: LLVMValueRef,
+        body: &Body,
+    ) {
         let calls_itself = |op: Op| self.unit.callee(body, op) == Some(func);
         if body.walk(body.root()).any(calls_itself) {
             unsafe { LLVMSetAlignment(function, LINE_BYTES.max(LLVMGetAlignment(function))) };
@@ -57,41 +62,41 @@ impl Structure<'_, '_, '_> {
         if let Some((_, group)) = self.groups.pop_if(|(owner, _)| *owner == op)
             && let Some(branch) = branch
         {
-            let whole = self.is_short(op).into();
+            let whole = self.is_unrolled_by_llvm(op).into();
             unsafe { gr_set_parallel_accesses(branch, group, whole) };
         }
     }
 
     /// Disables vectorization of a loop with [`Flags::SCALAR`].
-    pub(super) fn keep_scalar(&self, op: Op, branch: LLVMValueRef) {
+    pub(super) fn set_scalar(&self, op: Op, branch: LLVMValueRef) {
         if self.body.ops[op].flags.has(Flags::NO_VECTORIZE) {
             unsafe { gr_set_scalar(branch) };
         }
     }
 
     /// Disables runtime unrolling of a loop with [`Flags::ROLLED`].
-    pub(super) fn keep_rolled(&self, op: Op, branch: LLVMValueRef) {
+    pub(super) fn set_rolled(&self, op: Op, branch: LLVMValueRef) {
         if self.body.ops[op].flags.has(Flags::NO_RUNTIME_UNROLL) {
             unsafe { gr_set_rolled(branch) };
         }
     }
 
     /// Records on the branch of a loop with [`Flags::MARKED`] that a marker precedes the loop.
-    pub(super) fn keep_marked(&self, op: Op, branch: LLVMValueRef) {
+    pub(super) fn set_marked(&self, op: Op, branch: LLVMValueRef) {
         if self.body.ops[op].flags.has(Flags::HAS_PARALLEL_INTRINSIC) {
             unsafe { gr_set_marked(branch) };
         }
     }
 
     /// Aligns the code of a loop that fits into a cache line.
-    pub(super) fn begin_line(&self, op: Op, branch: LLVMValueRef) {
-        if self.fits_line(op) {
+    pub(super) fn align_short_loop(&self, op: Op, branch: LLVMValueRef) {
+        if self.fits_cache_line(op) {
             unsafe { gr_set_loop_align(branch, LINE_BYTES) };
         }
     }
 
     /// Returns whether the code of a counted loop without nested regions fits into a cache line.
-    fn fits_line(&self, op: Op) -> bool {
+    fn fits_cache_line(&self, op: Op) -> bool {
         let counted = matches!(self.body.kind(op), OpKind::For { .. });
         let mut ops = 0;
         counted
@@ -107,14 +112,14 @@ impl Structure<'_, '_, '_> {
     }
 
     /// Returns whether the trip count is so small that LLVM would unroll the loop before vectorization.
-    fn is_short(&self, op: Op) -> bool {
+    fn is_unrolled_by_llvm(&self, op: Op) -> bool {
         let trips = match self.body.kind(op) {
             OpKind::For { .. } => self
                 .body
                 .as_int(self.exporter.unit, self.body.operand(op, 0)),
             _ => None,
         };
-        trips.is_some_and(|trips| (LEAST_TRIPS..=MOST_TRIPS).contains(&trips))
+        trips.is_some_and(|trips| (UNROLLED_TRIP_MIN..=UNROLLED_TRIP_MAX).contains(&trips))
     }
 
     /// Adds a load or store to the access groups of its enclosing loops.

@@ -86,7 +86,7 @@ impl Exporter<'_, '_> {
                     )
                 }
                 Type::Opaque(text) => {
-                    return Err(self.broken(format!("the host has no type {text}")));
+                    return Err(self.broken_unit(format!("the host has no type {text}")));
                 }
             }
         })
@@ -134,7 +134,7 @@ impl Exporter<'_, '_> {
                         Type::Struct { .. } => LLVMConstNamedStruct(ty, start, count as u32),
                         _ => {
                             return Err(
-                                self.broken("an aggregate constant of a type without parts")
+                                self.broken_unit("an aggregate constant of a type without parts")
                             );
                         }
                     }
@@ -144,24 +144,28 @@ impl Exporter<'_, '_> {
                     let start = self.host.tables.globals[global.index()];
                     let data = &self.unit.globals[*global];
                     let size = self.unit.layout.size_bytes(self.unit, data.ty) as i64;
-                    self.offset(start, *offset, (0..=size).contains(offset))
+                    self.constant_offset(start, *offset, (0..=size).contains(offset))
                 }
                 ConstKind::DanglingAddress(number) => {
                     let int = LLVMInt64TypeInContext(self.host.ctx);
                     LLVMConstIntToPtr(LLVMConstInt(int, u64::from(*number), 0), ty)
                 }
-                ConstKind::Foreign(number) => self
-                    .host
-                    .tables
-                    .consts
-                    .get(*number)
-                    .ok_or_else(|| self.broken(format!("the host has no constant {number}")))?,
+                ConstKind::Foreign(number) => {
+                    self.host.tables.consts.get(*number).ok_or_else(|| {
+                        self.broken_unit(format!("the host has no constant {number}"))
+                    })?
+                }
             }
         })
     }
 
     /// Returns the constant `start + bytes`.
-    pub(super) fn offset(&self, start: LLVMValueRef, bytes: i64, inbounds: bool) -> LLVMValueRef {
+    pub(super) fn constant_offset(
+        &self,
+        start: LLVMValueRef,
+        bytes: i64,
+        inbounds: bool,
+    ) -> LLVMValueRef {
         if bytes == 0 {
             return start;
         }

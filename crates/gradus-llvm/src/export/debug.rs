@@ -107,7 +107,7 @@ impl Structure<'_, '_, '_> {
             None => null_mut(),
         };
         let location = match location.is_null() {
-            true if !calls_described(made) => return,
+            true if !calls_fn_with_subprogram(made) => return,
             true => self.call_site,
             false if unsafe { gr_location_root(location) } == self.subprogram => location,
             false => unsafe { gr_location_inlined_at(location, self.call_site) },
@@ -170,7 +170,7 @@ impl Structure<'_, '_, '_> {
     /// Copies the debug records in front of an op of a function that is rebuilt in place.
     pub(super) fn copy_debug_records(&mut self, op: Op, made: LLVMValueRef) {
         let tables = &self.exporter.host.tables;
-        let Some(described) = tables.described.get(&(self.id, op)) else {
+        let Some(described) = tables.debug_records.get(&(self.id, op)) else {
             // Not an error: no debug records preceded the op.
             return;
         };
@@ -188,7 +188,7 @@ impl Structure<'_, '_, '_> {
 }
 
 /// Returns whether an instruction calls a function with a subprogram.
-fn calls_described(made: LLVMValueRef) -> bool {
+fn calls_fn_with_subprogram(made: LLVMValueRef) -> bool {
     unsafe {
         if LLVMIsACallInst(made).is_null() && LLVMIsAInvokeInst(made).is_null() {
             return false;

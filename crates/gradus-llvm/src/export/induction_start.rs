@@ -5,7 +5,7 @@
 //! when it follows an address from one iteration to the next; it would reload an element that was just
 //! stored.
 
-use crate::export::zero_trip_guard::Runs;
+use crate::export::zero_trip_guard::GuardedTripCount;
 use gradus_ir::integers::signed;
 use gradus_ir::{
     BinaryOp, Body, CastOp, ConstKind, Flags, IntPredicate, Op, OpKind, Type, Unit, Value,
@@ -39,7 +39,12 @@ pub(super) enum End {
 }
 
 /// Matches the start value of a `for`. `runs` is its guarded trip count, if known.
-pub(super) fn start(unit: &Unit, body: &Body, op: Op, runs: Option<&Runs>) -> Option<Start> {
+pub(super) fn match_index_start(
+    unit: &Unit,
+    body: &Body,
+    op: Op,
+    runs: Option<&GuardedTripCount>,
+) -> Option<Start> {
     let region = *body.op_regions(op).first()?;
     let index = *body.region_params(region).first()?;
     let mut sums: Vec<Op> = Vec::new();
@@ -60,8 +65,8 @@ pub(super) fn start(unit: &Unit, body: &Body, op: Op, runs: Option<&Runs>) -> Op
     }
     let from = from?;
     let count = runs.map_or_else(|| body.operand(op, 0), |runs| runs.count);
-    let (held, end) = last(unit, body, from, count, runs);
-    let flags = promised.and(held.with(narrow(unit, body, from)));
+    let (held, end) = end_and_flags(unit, body, from, count, runs);
+    let flags = promised.and(held.with(narrow_value_flags(unit, body, from)));
     // A no-wrap flag of the sums that does not hold for the last increment would be lost: then the index
     // stays.
     let kept = |flag: Flags| flags.has(flag) || !promised.has(flag);
@@ -79,7 +84,13 @@ pub(super) fn start(unit: &Unit, body: &Body, op: Op, runs: Option<&Runs>) -> Op
 
 /// Returns the no-wrap flags of the increments from `from` to the end, derived from the trip count; and the
 /// end.
-fn last(unit: &Unit, body: &Body, from: Value, count: Value, runs: Option<&Runs>) -> (Flags, End) {
+fn end_and_flags(
+    unit: &Unit,
+    body: &Body,
+    from: Value,
+    count: Value,
+    runs: Option<&GuardedTripCount>,
+) -> (Flags, End) {
     let nothing = (Flags::NONE, End::Sum);
     let Some(op) = body.def_op(count) else {
         return nothing;
@@ -87,7 +98,7 @@ fn last(unit: &Unit, body: &Body, from: Value, count: Value, runs: Option<&Runs>
     match body.kind(op) {
         OpKind::Binary(BinaryOp::Sub) if body.operand(op, 1) == from => {
             let to = body.operand(op, 0);
-            let tested = match runs.and_then(|runs| order(body, runs, from, to)) {
+            let tested = match runs.and_then(|runs| start_below_end(body, runs, from, to)) {
                 Some(true) => Flags::NSW,
                 Some(false) => Flags::NUW,
                 None => Flags::NONE,
@@ -105,7 +116,7 @@ fn last(unit: &Unit, body: &Body, from: Value, count: Value, runs: Option<&Runs>
                 let is = matches!(body.kind(gap), OpKind::Binary(BinaryOp::Sub));
                 let (to, low) = is.then(|| (body.operand(gap, 0), body.operand(gap, 1)))?;
                 extended(low)?;
-                let signed = order(body, runs?, low, to)?;
+                let signed = start_below_end(body, runs?, low, to)?;
                 let fits = int_bits(unit, body, low)? < int_bits(unit, body, from)?;
                 (signed && fits).then_some(to)
             });
@@ -116,7 +127,7 @@ fn last(unit: &Unit, body: &Body, from: Value, count: Value, runs: Option<&Runs>
 }
 
 /// Returns whether the loop runs only if `from` is below `to`: `Some(true)` signed, `Some(false)` unsigned.
-fn order(body: &Body, runs: &Runs, from: Value, to: Value) -> Option<bool> {
+fn start_below_end(body: &Body, runs: &GuardedTripCount, from: Value, to: Value) -> Option<bool> {
     use IntPredicate::*;
     let test = body.def_op(runs.when)?;
     let OpKind::ICmp(predicate) = *body.kind(test) else {
@@ -142,7 +153,7 @@ fn order(body: &Body, runs: &Runs, from: Value, to: Value) -> Option<bool> {
 
 /// Returns the no-wrap flags of counting from a value of few bits: no signed wrap; no unsigned wrap either,
 /// if the value is not negative.
-fn narrow(unit: &Unit, body: &Body, value: Value) -> Flags {
+fn narrow_value_flags(unit: &Unit, body: &Body, value: Value) -> Flags {
     let both = Flags::NSW.with(Flags::NUW);
     if int_bits(unit, body, value) != Some(64) {
         return Flags::NONE;
@@ -205,8 +216,8 @@ fn int_bits(unit: &Unit, body: &Body, value: Value) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::{End, Start, start};
-    use crate::export::zero_trip_guard::runs;
+    use super::{End, Start, match_index_start};
+    use crate::export::zero_trip_guard::match_guarded_trip_count;
     use gradus_ir::{Body, Flags, OpKind, Symbol, Value, parse};
 
     /// Matches the first `for` of a function with the given code and passes the result to `of`.
@@ -220,8 +231,8 @@ mod tests {
         let body = unit.functions[f].body.as_deref().expect("it has code");
         let is_for = |op: &gradus_ir::Op| matches!(body.kind(*op), OpKind::For { .. });
         let op = body.walk(body.root()).find(is_for).expect("the loop");
-        let runs = runs(&unit, body, op);
-        of(body, start(&unit, body, op, runs.as_ref()))
+        let runs = match_guarded_trip_count(&unit, body, op);
+        of(body, match_index_start(&unit, body, op, runs.as_ref()))
     }
 
     /// Returns the flags of the increment.
@@ -235,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_that_alone_reads_the_index_is_what_is_counted() {
+    fn only_sum_of_index_becomes_index() {
         let code = with("%n = sub nuw nsw %b, %a", "%n", "add nuw nsw %a, %i");
         let (from, end) = read(&code, |body, start| {
             let start = start.expect("it begins at %a");
@@ -253,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_promised_of_the_last_step_that_is_not_shown() {
+    fn unproven_last_step_drops_flags() {
         // `%a + %b` may be the largest value, so that the last increment wraps.
         assert_eq!(flags(&with("", "%b", "add nsw %a, %i")), None);
         assert_eq!(flags(&with("", "%b", "add nuw %a, %i")), None);
@@ -274,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_of_32_bits_is_far_from_the_end() {
+    fn narrow_start_never_wraps() {
         let wide = "%w = sext %s -> i64";
         assert_eq!(flags(&with(wide, "%b", "add nsw %w, %i")), Some(Flags::NSW));
         assert_eq!(flags(&with(wide, "%b", "add nuw %w, %i")), None);
@@ -302,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_extended_bounds_is_an_extended_bound() {
+    fn extended_bounds_have_extended_end() {
         let code = "%w = sext %s -> i64 %c = icmp sgt %t, %s %d = sub %t, %s %e = zext %d -> i64
             %n = select %c, %e, 0";
         let code = with(code, "%n", "add nsw %w, %i");
@@ -316,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_that_is_read_otherwise_begins_at_zero() {
+    fn other_uses_keep_zero_start() {
         for sum in ["mul %i, %a", "add %i, %i", "sub %a, %i"] {
             assert_eq!(flags(&with("", "%b", sum)), None, "{sum}");
         }

@@ -23,7 +23,7 @@ pub(super) struct End {
 
 /// The most ends that are forwarded to the next outer op. Without the limit, each of very many nested arms
 /// would forward all its inner ends.
-const MOST_HANDED_ON: usize = 64;
+const FORWARDED_ENDS_MAX: usize = 64;
 
 /// A test of a value that the preceding op yielded.
 struct Test {
@@ -31,12 +31,12 @@ struct Test {
     by: Op,
     /// The index of the tested value among the yielded values.
     index: usize,
-    holds: Holds,
+    holds: TestKind,
 }
 
 /// The form of a test.
 #[derive(Clone, Copy)]
-enum Holds {
+enum TestKind {
     /// Tests the value itself.
     Is,
     /// Tests the negated truth value.
@@ -47,26 +47,26 @@ enum Holds {
 
 impl Structure<'_, '_, '_> {
     /// Continues after an op from the ends of its arms.
-    pub(super) fn after(&mut self, op: Op) {
-        self.leave_unfinished(op);
+    pub(super) fn continue_after(&mut self, op: Op) {
+        self.exit_unfinished_for(op);
         let ends = self.ends.remove(&op).unwrap_or_default();
         let mut given = self.body.results(op).to_vec();
         given.extend(self.extras.remove(&op).unwrap_or_default());
-        given.extend(self.repeated_while(op));
+        given.extend(self.repeat_condition(op));
         if ends.is_empty() {
             return self.skip_rest();
         }
         if ends.len() > 1
             && let Some(next) = self.next_op()
         {
-            if matches!(self.body.kind(next), OpKind::Yield) && ends.len() < MOST_HANDED_ON {
+            if matches!(self.body.kind(next), OpKind::Yield) && ends.len() < FORWARDED_ENDS_MAX {
                 if let Some(owner) = self.owner_with_arms(next) {
-                    return self.hand_on(next, owner, &given, ends);
+                    return self.forward_ends(next, owner, &given, ends);
                 }
-            } else if let Some(test) = self.test_of(next, &given)
+            } else if let Some(test) = self.match_test(next, &given)
                 && ends
                     .iter()
-                    .any(|end| known(end.values[test.index]).is_some())
+                    .any(|end| constant_value(end.values[test.index]).is_some())
             {
                 return match self.body.kind(test.by) {
                     OpKind::Repeat => self.thread_repeat(&test, given, ends),
@@ -75,7 +75,7 @@ impl Structure<'_, '_, '_> {
             }
         }
         let behind = self.order.start(op);
-        self.meet(ends, &given, behind);
+        self.join_ends(ends, &given, behind);
     }
 
     /// Returns the next op of the walk.
@@ -96,9 +96,9 @@ impl Structure<'_, '_, '_> {
     }
 
     /// Forwards ends to the enclosing arm, if the arm yields right after the op.
-    fn hand_on(&mut self, end: Op, owner: Op, given: &[Value], ends: Vec<End>) {
+    fn forward_ends(&mut self, end: Op, owner: Op, given: &[Value], ends: Vec<End>) {
         for from in ends {
-            self.assume(given, &from.values);
+            self.bind_values(given, &from.values);
             let values = self.end_values(end, owner);
             self.ends.entry(owner).or_default().push(End {
                 block: from.block,
@@ -115,7 +115,7 @@ impl Structure<'_, '_, '_> {
         if let Some(extras) = self.extras.get(&owner) {
             values.extend(extras.iter().map(|v| self.get(*v)));
         }
-        if let Some(condition) = self.repeated_while(owner) {
+        if let Some(condition) = self.repeat_condition(owner) {
             let first = self.body.op_regions(owner).first().copied();
             let holds = self.body.parent(end) == first;
             let ty = self.exporter.ty(self.body.ty(condition));
@@ -126,7 +126,7 @@ impl Structure<'_, '_, '_> {
 
     /// Returns the condition of an `if`, if the enclosing loop repeats on the same condition right after
     /// the `if`.
-    fn repeated_while(&self, op: Op) -> Option<Value> {
+    fn repeat_condition(&self, op: Op) -> Option<Value> {
         let body = self.body;
         let next = body.next(op)?;
         if !matches!(
@@ -141,7 +141,7 @@ impl Structure<'_, '_, '_> {
         (made_here && body.operand(next, 0) == condition).then_some(condition)
     }
 
-    fn assume(&mut self, given: &[Value], values: &[LLVMValueRef]) {
+    fn bind_values(&mut self, given: &[Value], values: &[LLVMValueRef]) {
         for (value, made) in given.iter().zip(values) {
             self.values[value.index()] = *made;
         }
@@ -149,21 +149,21 @@ impl Structure<'_, '_, '_> {
 
     /// Joins ends in one block and continues there. Values without a use after position `behind` need no
     /// phi.
-    pub(super) fn meet(&mut self, ends: Vec<End>, given: &[Value], behind: u32) {
+    pub(super) fn join_ends(&mut self, ends: Vec<End>, given: &[Value], behind: u32) {
         if let [end] = ends.as_slice() {
-            self.begin(end.block);
-            self.assume(given, &end.values);
+            self.enter_at_end(end.block);
+            self.bind_values(given, &end.values);
             return;
         }
         let join = self.block();
         for end in &ends {
-            self.begin(end.block);
+            self.enter_at_end(end.block);
             unsafe { LLVMBuildBr(self.exporter.builder, join) };
         }
-        self.begin(join);
+        self.enter_at_end(join);
         let mut blocks: Vec<LLVMBasicBlockRef> = ends.iter().map(|end| end.block).collect();
         for (i, value) in given.iter().enumerate() {
-            if !self.order.used_behind(*value, behind) {
+            if !self.order.is_used_after(*value, behind) {
                 continue;
             }
             let mut incoming: SmallVec<[LLVMValueRef; 8]> =
@@ -181,15 +181,15 @@ impl Structure<'_, '_, '_> {
     // ---- tests -----------------------------------------------------------------------------
 
     /// Returns the test right after an op, if it tests a yielded value.
-    fn test_of(&self, next: Op, given: &[Value]) -> Option<Test> {
+    fn match_test(&self, next: Op, given: &[Value]) -> Option<Test> {
         let body = self.body;
         let (by, on, holds) = match body.kind(next) {
-            OpKind::If | OpKind::Switch(_) if self.numbers_arms_of(next).is_none() => {
-                (next, body.operand(next, 0), Holds::Is)
+            OpKind::If | OpKind::Switch(_) if self.numbered_switch(next).is_none() => {
+                (next, body.operand(next, 0), TestKind::Is)
             }
-            OpKind::Repeat => (next, body.operand(next, 0), Holds::Is),
+            OpKind::Repeat => (next, body.operand(next, 0), TestKind::Is),
             OpKind::Binary(_) if self.is_folded_negation(next) => {
-                (body.next(next)?, body.operand(next, 0), Holds::Not)
+                (body.next(next)?, body.operand(next, 0), TestKind::Not)
             }
             OpKind::ICmp(IntPredicate::Eq)
                 if body.ops[next].name.as_deref() == Some(SELECTOR_NAME) =>
@@ -201,7 +201,7 @@ impl Structure<'_, '_, '_> {
                 (
                     body.next(next)?,
                     body.operand(next, 0),
-                    Holds::Equals(number),
+                    TestKind::Equals(number),
                 )
             }
             _ => return None,
@@ -213,7 +213,7 @@ impl Structure<'_, '_, '_> {
                 return None;
             }
         }
-        if matches!(holds, Holds::Equals(_)) && !matches!(body.kind(by), OpKind::Repeat) {
+        if matches!(holds, TestKind::Equals(_)) && !matches!(body.kind(by), OpKind::Repeat) {
             return None;
         }
         let index = given.iter().position(|v| *v == on)?;
@@ -227,14 +227,14 @@ impl Structure<'_, '_, '_> {
         let mut entries: Vec<Vec<End>> = regions.iter().map(|_| Vec::new()).collect();
         let mut unknown = Vec::new();
         for end in ends {
-            match known(end.values[test.index]) {
+            match constant_value(end.values[test.index]) {
                 Some(number) => entries[self.arm(test, number)].push(end),
                 None => unknown.push(end),
             }
         }
         let position = self.order.start(test.by);
         if !unknown.is_empty() {
-            self.meet(unknown, &given, position.saturating_sub(2));
+            self.join_ends(unknown, &given, position.saturating_sub(2));
             let on = self.get(given[test.index]);
             let values: Values = given.iter().map(|v| self.get(*v)).collect();
             for (block, entries) in self.branch(test, on).into_iter().zip(&mut entries) {
@@ -276,7 +276,7 @@ impl Structure<'_, '_, '_> {
                 .iter()
                 .position(|c| *c == number)
                 .unwrap_or(cases.len()),
-            _ => usize::from((number == 1) == matches!(test.holds, Holds::Not)),
+            _ => usize::from((number == 1) == matches!(test.holds, TestKind::Not)),
         }
     }
 
@@ -296,7 +296,7 @@ impl Structure<'_, '_, '_> {
                 self.make_switch(on, blocks[blocks.len() - 1], &targets)
             }
             _ => {
-                let inverted = matches!(test.holds, Holds::Not);
+                let inverted = matches!(test.holds, TestKind::Not);
                 let (yes, no) = if inverted {
                     (blocks[1], blocks[0])
                 } else {
@@ -314,25 +314,25 @@ impl Structure<'_, '_, '_> {
         let owner = self.body.parent(test.by).and_then(|r| self.body.owner(r));
         let Some((owner, round)) = owner.and_then(|o| self.rounds.remove(&o).map(|r| (o, r)))
         else {
-            return self.meet(ends, &given, 0);
+            return self.join_ends(ends, &given, 0);
         };
         let carried = round.phis.len();
         let mut unknown = Vec::new();
         for end in ends {
-            let Some(number) = known(end.values[test.index]) else {
+            let Some(number) = constant_value(end.values[test.index]) else {
                 unknown.push(end);
                 continue;
             };
-            self.begin(end.block);
-            self.assume(&given, &end.values);
+            self.enter_at_end(end.block);
+            self.bind_values(&given, &end.values);
             let values = self.operands(test.by);
             let again = match test.holds {
-                Holds::Is => number == 1,
-                Holds::Not => number == 0,
-                Holds::Equals(n) => number == n,
+                TestKind::Is => number == 1,
+                TestKind::Not => number == 0,
+                TestKind::Equals(n) => number == n,
             };
             if again {
-                self.come_back(&round, &values[1..=carried]);
+                self.add_backedge_values(&round, &values[1..=carried]);
                 let made = unsafe { LLVMBuildBr(self.exporter.builder, round.header) };
                 self.describe(owner, made);
             } else {
@@ -344,14 +344,14 @@ impl Structure<'_, '_, '_> {
             }
         }
         if !unknown.is_empty() {
-            self.meet(unknown, &given, self.order.start(test.by).saturating_sub(2));
+            self.join_ends(unknown, &given, self.order.start(test.by).saturating_sub(2));
             let on = self.get(given[test.index]);
             let (again, inverted) = match test.holds {
-                Holds::Is => (on, false),
-                Holds::Not => (on, true),
-                Holds::Equals(n) => (self.equals(on, n), false),
+                TestKind::Is => (on, false),
+                TestKind::Not => (on, true),
+                TestKind::Equals(n) => (self.equals(on, n), false),
             };
-            self.leave_or_repeat(owner, round, test.by, again, inverted);
+            self.branch_at_bottom(owner, round, test.by, again, inverted);
         }
         self.skip_rest();
     }
@@ -368,7 +368,7 @@ impl Structure<'_, '_, '_> {
 }
 
 /// Returns the number of a constant integer of at most 64 bits.
-fn known(value: LLVMValueRef) -> Option<u128> {
+fn constant_value(value: LLVMValueRef) -> Option<u128> {
     unsafe {
         let constant = LLVMIsAConstantInt(value);
         let narrow = !constant.is_null()

@@ -42,7 +42,7 @@ impl Order {
         self.start[op.index()]
     }
     /// Returns whether an op after `position` uses a value.
-    pub(super) fn used_behind(&self, value: Value, position: u32) -> bool {
+    pub(super) fn is_used_after(&self, value: Value, position: u32) -> bool {
         self.last_use[value.index()] > position
     }
     /// Returns whether a value is used after an op and all its nested ops.

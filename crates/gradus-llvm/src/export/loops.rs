@@ -5,9 +5,9 @@
 //! loop the trip count is `n`; after the loop it is a phi of zero and `n`, as in LLVM's own loops. An index
 //! that is used only in sums with a single loop-invariant value starts at that value (`starts`).
 use super::structure::{Frame, Structure, Values};
-use crate::export::induction_start::{End as Last, Start, start};
+use crate::export::induction_start::{End as Last, Start, match_index_start};
 use crate::export::jump_threading::End;
-use crate::export::zero_trip_guard::{Runs, runs};
+use crate::export::zero_trip_guard::{GuardedTripCount, match_guarded_trip_count};
 use crate::host::ffi::*;
 use gradus_ir::{ConstKind, Diagnostic, Entity, Flags, Op, OpKind, Type, Value};
 use llvm_sys::LLVMIntPredicate;
@@ -16,7 +16,7 @@ use llvm_sys::prelude::*;
 use std::ptr::null_mut;
 
 /// A loop whose body is being built.
-pub(super) struct Round {
+pub(super) struct OpenLoop {
     pub(super) header: LLVMBasicBlockRef,
     /// The phi of each carried value; null if the value never changes.
     pub(super) phis: Vec<LLVMValueRef>,
@@ -39,8 +39,8 @@ struct Counted {
 impl Structure<'_, '_, '_> {
     /// Enters a loop header and creates its phis. A carried value needs no phi if the back edge carries the
     /// parameter itself or the initial value. `next` are the operands of the terminator for the back edge.
-    fn header(&mut self, params: &[Value], initial: &[Value], next: &[Value]) -> Round {
-        let before = self.here();
+    fn header(&mut self, params: &[Value], initial: &[Value], next: &[Value]) -> OpenLoop {
+        let before = self.current_block();
         let header = self.block();
         self.enter(header);
         let mut phis = Vec::new();
@@ -58,7 +58,7 @@ impl Structure<'_, '_, '_> {
             self.values[param.index()] = phi;
             phis.push(phi);
         }
-        Round {
+        OpenLoop {
             header,
             phis,
             counted: None,
@@ -76,7 +76,7 @@ impl Structure<'_, '_, '_> {
             }
             _ => Vec::new(),
         };
-        let before = self.here();
+        let before = self.current_block();
         let round = self.header(params, &initial, &next);
         self.enter(before);
         let made = unsafe { LLVMBuildBr(self.exporter.builder, round.header) };
@@ -92,25 +92,25 @@ impl Structure<'_, '_, '_> {
         let owner = body.parent(op).and_then(|r| body.owner(r));
         let (owner, round) = owner
             .and_then(|o| self.rounds.remove(&o).map(|r| (o, r)))
-            .ok_or_else(|| self.exporter.broken("a repeat outside of every loop"))?;
+            .ok_or_else(|| self.exporter.broken_unit("a repeat outside of every loop"))?;
         let (again, inverted) = self.condition(body.operand(op, 0));
-        self.leave_or_repeat(owner, round, op, again, inverted);
+        self.branch_at_bottom(owner, round, op, again, inverted);
         self.skip_rest();
         Ok(())
     }
 
     /// Builds the branch at the bottom of a loop, in the builder's present block.
-    pub(super) fn leave_or_repeat(
+    pub(super) fn branch_at_bottom(
         &mut self,
         owner: Op,
-        round: Round,
+        round: OpenLoop,
         repeat: Op,
         again: LLVMValueRef,
         inverted: bool,
     ) {
         let values = self.operands(repeat);
         let carried = round.phis.len();
-        self.come_back(&round, &values[1..=carried]);
+        self.add_backedge_values(&round, &values[1..=carried]);
         let builder = self.exporter.builder;
         if !inverted && unsafe { is_true(again) } {
             let made = unsafe { LLVMBuildBr(builder, round.header) };
@@ -132,14 +132,14 @@ impl Structure<'_, '_, '_> {
     }
 
     /// Adds the values of the back edge to the header's phis.
-    pub(super) fn come_back(&self, round: &Round, next: &[LLVMValueRef]) {
+    pub(super) fn add_backedge_values(&self, round: &OpenLoop, next: &[LLVMValueRef]) {
         for (phi, value) in round
             .phis
             .iter()
             .zip(next)
             .filter(|(phi, _)| !phi.is_null())
         {
-            let (mut value, mut from) = (*value, self.here());
+            let (mut value, mut from) = (*value, self.current_block());
             unsafe { LLVMAddIncoming(*phi, &mut value, &mut from, 1) };
         }
     }
@@ -155,7 +155,7 @@ impl Structure<'_, '_, '_> {
         };
         let trips = body.operand(op, 0);
         let builder = self.exporter.builder;
-        let before = self.here();
+        let before = self.current_block();
         let mut round = self.header(&params[1..], &initial, &next);
         let always = matches!(
             body.as_const(trips).map(|c| &self.exporter.unit.consts.get(c).kind),
@@ -164,12 +164,12 @@ impl Structure<'_, '_, '_> {
         let index = self.phi(params[0]);
         let exit = self.block();
         let guard = (!always).then_some(before);
-        let tested = runs(self.exporter.unit, body, op);
+        let tested = match_guarded_trip_count(self.exporter.unit, body, op);
         let whole = tested.as_ref().map(|_| self.get(trips));
-        let begins = start(self.exporter.unit, body, op, tested.as_ref());
+        let begins = match_index_start(self.exporter.unit, body, op, tested.as_ref());
         let (end, step) = unsafe {
             let count = match &tested {
-                Some(Runs { count, .. }) => self.get(*count),
+                Some(GuardedTripCount { count, .. }) => self.get(*count),
                 None => self.get(trips),
             };
             let zero = LLVMConstNull(LLVMTypeOf(count));
@@ -178,12 +178,12 @@ impl Structure<'_, '_, '_> {
             LLVMAddIncoming(index, &mut first, &mut from, 1);
             self.enter(before);
             let (end, step) = match &begins {
-                Some(start) => (self.last(start, count), start.flags),
+                Some(start) => (self.emit_end_index(start, count), start.flags),
                 None => (count, self.index_flags(op)),
             };
             let made = match tested {
                 _ if always => LLVMBuildBr(builder, round.header),
-                Some(Runs { when, holds, .. }) => {
+                Some(GuardedTripCount { when, holds, .. }) => {
                     let (yes, no) = match holds {
                         true => (round.header, exit),
                         false => (exit, round.header),
@@ -221,13 +221,13 @@ impl Structure<'_, '_, '_> {
     }
 
     /// Builds the bottom of a `for`: increment, test and exit.
-    pub(super) fn next_round(&mut self, owner: Op, end: Op) {
-        let Some((round, counted)) = self.counted(owner) else {
+    pub(super) fn finish_for(&mut self, owner: Op, end: Op) {
+        let Some((round, counted)) = self.remove_counted(owner) else {
             unreachable!("a counted loop ends once, and after it began");
         };
         let values = self.operands(end);
-        let latch = self.here();
-        self.come_back(&round, &values);
+        let latch = self.current_block();
+        self.add_backedge_values(&round, &values);
         let count = self.get(self.body.operand(owner, 0));
         let builder = self.exporter.builder;
         unsafe {
@@ -247,12 +247,12 @@ impl Structure<'_, '_, '_> {
             let made = LLVMBuildCondBr(builder, done, counted.exit, round.header);
             self.describe(owner, made);
             self.close_group(owner, Some(made));
-            self.keep_scalar(owner, made);
-            self.keep_rolled(owner, made);
-            self.keep_marked(owner, made);
-            self.begin_line(owner, made);
+            self.set_scalar(owner, made);
+            self.set_rolled(owner, made);
+            self.set_marked(owner, made);
+            self.align_short_loop(owner, made);
         }
-        self.begin(counted.exit);
+        self.enter_at_end(counted.exit);
         if let Some((guard, _)) = counted.guard.zip(counted.trips) {
             let trips = self.body.operand(owner, 0);
             let phi = self.phi(trips);
@@ -283,16 +283,16 @@ impl Structure<'_, '_, '_> {
         );
     }
 
-    fn counted(&mut self, owner: Op) -> Option<(Round, Counted)> {
+    fn remove_counted(&mut self, owner: Op) -> Option<(OpenLoop, Counted)> {
         let mut round = self.rounds.remove(&owner)?;
         let counted = round.counted.take()?;
         Some((round, counted))
     }
 
     /// Exits a `for` whose body never reaches its end: only the guard leads to the exit.
-    pub(super) fn leave_unfinished(&mut self, op: Op) {
+    pub(super) fn exit_unfinished_for(&mut self, op: Op) {
         self.close_group(op, None);
-        let Some((_, counted)) = self.counted(op) else {
+        let Some((_, counted)) = self.remove_counted(op) else {
             // Not an error: the op is no counted loop, or its body reached its end.
             return;
         };
@@ -319,7 +319,7 @@ impl Structure<'_, '_, '_> {
     }
 
     /// Emits the index value after the last iteration, at the builder's position.
-    fn last(&self, start: &Start, count: LLVMValueRef) -> LLVMValueRef {
+    fn emit_end_index(&self, start: &Start, count: LLVMValueRef) -> LLVMValueRef {
         let builder = self.exporter.builder;
         match start.end {
             Last::Is(to) => self.get(to),

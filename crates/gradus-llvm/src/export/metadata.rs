@@ -65,14 +65,13 @@ impl Exporter<'_, '_> {
         Ok(match &attr.value {
             AttrValue::Text(value) => text(value),
             AttrValue::Flag if kind == 0 => text(""),
-            AttrValue::Host(number) => self
-                .host
-                .tables
-                .attributes
-                .get(*number)
-                .ok_or_else(|| self.broken(format!("the host has no attribute {number}")))?,
+            AttrValue::Host(number) => {
+                self.host.tables.attributes.get(*number).ok_or_else(|| {
+                    self.broken_unit(format!("the host has no attribute {number}"))
+                })?
+            }
             _ if kind == 0 => {
-                return Err(self.broken(format!("LLVM has no attribute {}", attr.name)));
+                return Err(self.broken_unit(format!("LLVM has no attribute {}", attr.name)));
             }
             AttrValue::Flag => unsafe { LLVMCreateEnumAttribute(ctx, kind, 0) },
             AttrValue::Int(value) => unsafe { LLVMCreateEnumAttribute(ctx, kind, *value) },

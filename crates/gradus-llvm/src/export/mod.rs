@@ -52,11 +52,11 @@ impl Host {
     /// LLVM counterpart (parallel ops must be lowered before). After an error the module must not be used
     /// further.
     pub fn export(&mut self, unit: &Unit, functions: &[FuncId]) -> Result<(), Diagnostic> {
-        self.belongs(unit)?;
+        self.check_generation(unit)?;
         let mut exporter = Exporter::new(self, unit);
         let result = exporter.run(functions);
         drop(exporter);
-        self.touch();
+        self.invalidate_units();
         result
     }
 
@@ -71,7 +71,7 @@ impl Host {
     }
 
     /// Checks that the unit was imported from the host and that the host has not changed since.
-    fn belongs(&self, unit: &Unit) -> Result<(), Diagnostic> {
+    fn check_generation(&self, unit: &Unit) -> Result<(), Diagnostic> {
         let known = self.tables.functions.len();
         let same = |(id, f): (FuncId, &gradus_ir::Function)| {
             let raw = self.tables.functions[id.index()];
@@ -116,20 +116,20 @@ impl<'h, 'u> Exporter<'h, 'u> {
         for &id in functions {
             let body = self.unit.functions[id].body.as_deref().ok_or_else(|| {
                 let name = &self.unit.functions[id].name;
-                self.broken(format!("{name} has no body to export"))
+                self.broken_unit(format!("{name} has no body to export"))
             })?;
             let function = self.host.tables.functions[id.index()];
             let blocks = blocks_of(function);
-            forget_names(&blocks);
+            clear_value_names(&blocks);
             structure::build(self, id, function, body)?;
-            self.give_personality(function, body);
-            self.begin_recursion(id, function, body);
+            self.set_personality(function, body);
+            self.align_recursive_function(id, function, body);
             old.push((function, blocks));
         }
         for (function, blocks) in old {
             delete(self.host.ctx, function, &blocks);
         }
-        self.leave_room();
+        self.add_tail_padding();
         Ok(())
     }
 
@@ -138,7 +138,7 @@ impl<'h, 'u> Exporter<'h, 'u> {
         self.host.tables.types[id.index()]
     }
 
-    fn broken(&self, what: impl Into<String>) -> Diagnostic {
+    fn broken_unit(&self, what: impl Into<String>) -> Diagnostic {
         Diagnostic::error(Code::BrokenOutput, what)
     }
 }
@@ -150,7 +150,7 @@ impl Drop for Exporter<'_, '_> {
 }
 
 /// Frees the value names of a body that is about to be replaced, for reuse in the new body.
-fn forget_names(blocks: &[LLVMBasicBlockRef]) {
+fn clear_value_names(blocks: &[LLVMBasicBlockRef]) {
     for &block in blocks {
         unsafe { LLVMSetValueName2(LLVMBasicBlockAsValue(block), NO_NAME, 0) };
         for inst in instructions_of(block) {

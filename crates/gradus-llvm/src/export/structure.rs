@@ -3,7 +3,7 @@
 //! An op with arms becomes a branch and its arms. [`crate::export::jump_threading`] builds the continuation,
 //! [`super::loops`] the loops. Ops after an op that never lets control through are left out.
 use super::Exporter;
-use super::loops::Round;
+use super::loops::OpenLoop;
 use crate::export::jump_threading::End;
 use crate::export::live_ranges::Order;
 use crate::host::ffi::*;
@@ -62,7 +62,7 @@ pub(super) struct Structure<'x, 'h, 'u> {
     pub(super) ends: HashMap<Op, Vec<End>>,
     /// Values beside the results that the arms of an op yield.
     pub(super) extras: HashMap<Op, Vec<Value>>,
-    pub(super) rounds: HashMap<Op, Round>,
+    pub(super) rounds: HashMap<Op, OpenLoop>,
     /// Sums that are a loop's index (see [`crate::export::induction_start`]).
     pub(super) counted: HashSet<Op>,
     /// The enclosing loops with independent iterations, and their access groups.
@@ -124,7 +124,7 @@ impl Structure<'_, '_, '_> {
     }
     /// Enters a block. An empty block moves to the end of the function: blocks follow the order of the
     /// code, regardless of the order of branches, and LLVM preserves much of that order.
-    pub(super) fn begin(&self, block: LLVMBasicBlockRef) {
+    pub(super) fn enter_at_end(&self, block: LLVMBasicBlockRef) {
         unsafe {
             let last = LLVMGetLastBasicBlock(self.function);
             if last != block && LLVMGetFirstInstruction(block).is_null() {
@@ -133,7 +133,7 @@ impl Structure<'_, '_, '_> {
         }
         self.enter(block);
     }
-    pub(super) fn here(&self) -> LLVMBasicBlockRef {
+    pub(super) fn current_block(&self) -> LLVMBasicBlockRef {
         unsafe { LLVMGetInsertBlock(self.exporter.builder) }
     }
 
@@ -170,7 +170,7 @@ impl Structure<'_, '_, '_> {
                 self.op(op)
             }
             Frame::Arm { region, block } => {
-                self.begin(block);
+                self.enter_at_end(block);
                 self.stack.push(Frame::Ops(self.body.first(region)));
                 Ok(())
             }
@@ -180,12 +180,12 @@ impl Structure<'_, '_, '_> {
                 given,
                 behind,
             } => {
-                self.meet(ends, &given, behind);
+                self.join_ends(ends, &given, behind);
                 self.stack.push(Frame::Ops(self.body.first(region)));
                 Ok(())
             }
             Frame::After(op) => {
-                self.after(op);
+                self.continue_after(op);
                 Ok(())
             }
         }
@@ -321,7 +321,7 @@ impl Structure<'_, '_, '_> {
     }
 
     fn switch(&mut self, op: Op, cases: &[u128]) {
-        if let Some(next) = self.numbers_arms_of(op) {
+        if let Some(next) = self.numbered_switch(op) {
             self.merged.insert(next, op);
             return;
         }
@@ -378,7 +378,7 @@ impl Structure<'_, '_, '_> {
     }
 
     /// Returns the switch whose arms the switch `op` only numbers: both become one LLVM switch.
-    pub(super) fn numbers_arms_of(&self, op: Op) -> Option<Op> {
+    pub(super) fn numbered_switch(&self, op: Op) -> Option<Op> {
         let body = self.body;
         if body.ops[op].name.as_deref() != Some(SELECTOR_NAME) {
             return None;
@@ -462,20 +462,21 @@ impl Structure<'_, '_, '_> {
 
     fn yield_(&mut self, op: Op) -> Result<(), Diagnostic> {
         let owner = self.body.parent(op).and_then(|r| self.body.owner(r));
-        let owner = owner.ok_or_else(|| self.exporter.broken("a yield outside of every op"))?;
+        let owner =
+            owner.ok_or_else(|| self.exporter.broken_unit("a yield outside of every op"))?;
         match self.body.kind(owner) {
             OpKind::If | OpKind::Switch(_) | OpKind::Invoke(_) => {
                 let end = End {
-                    block: self.here(),
+                    block: self.current_block(),
                     values: self.end_values(op, owner),
                 };
                 self.ends.entry(owner).or_default().push(end);
             }
-            OpKind::For { .. } => self.next_round(owner, op),
+            OpKind::For { .. } => self.finish_for(owner, op),
             kind => {
                 return Err(self
                     .exporter
-                    .broken(format!("{kind:?} has no counterpart in LLVM")));
+                    .broken_unit(format!("{kind:?} has no counterpart in LLVM")));
             }
         }
         self.skip_rest();

@@ -18,7 +18,7 @@ unsafe extern "C" {
 
 /// Attributes that a derivative inherits from its primal: requirements on code generation and restrictions.
 /// Permissive attributes are decided by the creator of the derivative.
-const TAKEN_OVER: [&str; 16] = [
+const INHERITED_ATTRIBUTES: [&str; 16] = [
     "uwtable",
     "ssp",
     "sspstrong",
@@ -38,7 +38,7 @@ const TAKEN_OVER: [&str; 16] = [
 ];
 
 /// A fragment of an initialiser.
-enum Piece<'i> {
+enum Fragment<'i> {
     Bytes(&'i [u8]),
     Address(Symbol, i64),
 }
@@ -63,7 +63,7 @@ impl Exporter<'_, '_> {
             if unsafe { LLVMGlobalGetValueType(known) } == self.ty(function.ty) {
                 return Ok(known);
             }
-            return Err(self.broken(format!(
+            return Err(self.broken_unit(format!(
                 "the host has another function called {}",
                 function.name
             )));
@@ -110,7 +110,10 @@ impl Exporter<'_, '_> {
             let count = LLVMGetAttributeCountAtIndex(origin, LLVMAttributeFunctionIndex) as usize;
             let mut list: Vec<LLVMAttributeRef> = vec![null_mut(); count];
             LLVMGetAttributesAtIndex(origin, LLVMAttributeFunctionIndex, list.as_mut_ptr());
-            let kinds: Vec<u32> = TAKEN_OVER.iter().map(|n| attribute_kind(n)).collect();
+            let kinds: Vec<u32> = INHERITED_ATTRIBUTES
+                .iter()
+                .map(|n| attribute_kind(n))
+                .collect();
             for attribute in list {
                 let taken = LLVMIsStringAttribute(attribute) != 0
                     || kinds.contains(&LLVMGetEnumAttributeKind(attribute));
@@ -127,7 +130,7 @@ impl Exporter<'_, '_> {
 
     /// Sets a personality on a function with inlined exception handlers. LLVM's inliner requires one
     /// personality per module, therefore any other function's personality serves.
-    pub(super) fn give_personality(&self, raw: LLVMValueRef, body: &Body) {
+    pub(super) fn set_personality(&self, raw: LLVMValueRef, body: &Body) {
         let handles = |op| matches!(body.kind(op), OpKind::Invoke(_));
         unsafe {
             if LLVMHasPersonalityFn(raw) != 0 || !body.walk(body.root()).any(handles) {
@@ -139,7 +142,7 @@ impl Exporter<'_, '_> {
             }
             let personality = match other.is_null() {
                 false => LLVMGetPersonalityFn(other),
-                true => self.own_personality(),
+                true => self.cxx_personality(),
             };
             LLVMSetPersonalityFn(raw, personality);
         }
@@ -147,7 +150,7 @@ impl Exporter<'_, '_> {
 
     /// Returns C++'s personality, for generated handlers in a module without a personality. The declaration
     /// is weak: a program without C++ throws no exceptions.
-    unsafe fn own_personality(&self) -> LLVMValueRef {
+    unsafe fn cxx_personality(&self) -> LLVMValueRef {
         let name = c"__gxx_personality_v0".as_ptr();
         unsafe {
             let known = LLVMGetNamedFunction(self.host.module, name);
@@ -204,7 +207,7 @@ impl Exporter<'_, '_> {
 
     /// Adds tail padding to variables, so that the address past their end differs from the start of other
     /// variables. Runs last, because the created constants refer to the variables.
-    pub(super) fn leave_room(&mut self) {
+    pub(super) fn add_tail_padding(&mut self) {
         for (id, global) in self.unit.globals.iter() {
             let raw = &mut self.host.tables.globals[id.index()];
             if global.room_bytes > 0 {
@@ -225,7 +228,9 @@ impl Exporter<'_, '_> {
                 Some(init) if is_zero(init) => unsafe { LLVMConstNull(self.ty(global.ty)) },
                 Some(init) => self.image(init),
                 None => {
-                    return Err(self.broken(format!("{} is defined without a value", global.name)));
+                    return Err(
+                        self.broken_unit(format!("{} is defined without a value", global.name))
+                    );
                 }
             };
             unsafe { LLVMSetInitializer(raw, value) };
@@ -234,20 +239,20 @@ impl Exporter<'_, '_> {
     }
 
     /// Returns the fragments of an initialiser: byte runs, and addresses between them.
-    fn pieces<'i>(&self, init: &'i Initializer) -> Vec<Piece<'i>> {
+    fn fragments<'i>(&self, init: &'i Initializer) -> Vec<Fragment<'i>> {
         let width = self.unit.layout.pointer_bytes as usize;
         let mut pieces = Vec::new();
         let mut at = 0;
         for relocation in &init.relocations {
             let start = (relocation.offset_bytes as usize).min(init.bytes.len());
             if start > at {
-                pieces.push(Piece::Bytes(&init.bytes[at..start]));
+                pieces.push(Fragment::Bytes(&init.bytes[at..start]));
             }
-            pieces.push(Piece::Address(relocation.target, relocation.addend));
+            pieces.push(Fragment::Address(relocation.target, relocation.addend));
             at = start + width;
         }
         if at < init.bytes.len() {
-            pieces.push(Piece::Bytes(&init.bytes[at..]));
+            pieces.push(Fragment::Bytes(&init.bytes[at..]));
         }
         pieces
     }
@@ -256,10 +261,10 @@ impl Exporter<'_, '_> {
         unsafe {
             let byte = LLVMInt8TypeInContext(self.host.ctx);
             let part = |piece| match piece {
-                Piece::Bytes(bytes) => LLVMArrayType2(byte, bytes.len() as u64),
-                Piece::Address(..) => LLVMPointerTypeInContext(self.host.ctx, 0),
+                Fragment::Bytes(bytes) => LLVMArrayType2(byte, bytes.len() as u64),
+                Fragment::Address(..) => LLVMPointerTypeInContext(self.host.ctx, 0),
             };
-            let mut parts: Vec<LLVMTypeRef> = self.pieces(init).into_iter().map(part).collect();
+            let mut parts: Vec<LLVMTypeRef> = self.fragments(init).into_iter().map(part).collect();
             LLVMStructTypeInContext(self.host.ctx, parts.as_mut_ptr(), parts.len() as u32, 1)
         }
     }
@@ -268,18 +273,18 @@ impl Exporter<'_, '_> {
         unsafe {
             let ctx = self.host.ctx;
             let part = |piece| match piece {
-                Piece::Bytes(bytes) => {
+                Fragment::Bytes(bytes) => {
                     LLVMConstStringInContext2(ctx, bytes.as_ptr().cast(), bytes.len(), 1)
                 }
-                Piece::Address(target, addend) => {
+                Fragment::Address(target, addend) => {
                     let start = match target {
                         Symbol::Func(f) => self.host.tables.functions[f.index()],
                         Symbol::Global(g) => self.host.tables.globals[g.index()],
                     };
-                    self.offset(start, addend, false)
+                    self.constant_offset(start, addend, false)
                 }
             };
-            let mut parts: Vec<LLVMValueRef> = self.pieces(init).into_iter().map(part).collect();
+            let mut parts: Vec<LLVMValueRef> = self.fragments(init).into_iter().map(part).collect();
             LLVMConstStructInContext(ctx, parts.as_mut_ptr(), parts.len() as u32, 1)
         }
     }

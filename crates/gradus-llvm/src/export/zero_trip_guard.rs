@@ -10,14 +10,18 @@ const DEPTH_MAX: usize = 3;
 
 /// The trip count is `count`, at least one, if `when` equals `holds`; otherwise zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Runs {
+pub(super) struct GuardedTripCount {
     pub(super) count: Value,
     pub(super) when: Value,
     pub(super) holds: bool,
 }
 
 /// Matches the trip count of a `for`. The select must be in the region of the `for`.
-pub(super) fn runs(unit: &Unit, body: &Body, op: Op) -> Option<Runs> {
+pub(super) fn match_guarded_trip_count(
+    unit: &Unit,
+    body: &Body,
+    op: Op,
+) -> Option<GuardedTripCount> {
     let select = body.def_op(body.operand(op, 0))?;
     if !matches!(body.kind(select), OpKind::Select) || body.parent(select) != body.parent(op) {
         return None;
@@ -29,8 +33,8 @@ pub(super) fn runs(unit: &Unit, body: &Body, op: Op) -> Option<Runs> {
         (true, false) => (no, false),
         _ => return None,
     };
-    let found = Runs { count, when, holds };
-    is_some(unit, body, count, &found).then_some(found)
+    let found = GuardedTripCount { count, when, holds };
+    is_nonzero(unit, body, count, &found).then_some(found)
 }
 
 fn number(unit: &Unit, body: &Body, value: Value) -> Option<u128> {
@@ -41,7 +45,7 @@ fn number(unit: &Unit, body: &Body, value: Value) -> Option<u128> {
 }
 
 /// Returns whether the count is nonzero under its condition.
-fn is_some(unit: &Unit, body: &Body, count: Value, runs: &Runs) -> bool {
+fn is_nonzero(unit: &Unit, body: &Body, count: Value, runs: &GuardedTripCount) -> bool {
     let mut count = count;
     for _ in 0..DEPTH_MAX {
         let Some(op) = body.def_op(count) else {
@@ -50,11 +54,11 @@ fn is_some(unit: &Unit, body: &Body, count: Value, runs: &Runs) -> bool {
         count = match body.kind(op) {
             OpKind::Cast(CastOp::ZExt) => body.operand(op, 0),
             OpKind::Binary(BinaryOp::Sub) => {
-                return differ(body, runs, [body.operand(op, 0), body.operand(op, 1)]);
+                return implies_unequal(body, runs, [body.operand(op, 0), body.operand(op, 1)]);
             }
             OpKind::Binary(BinaryOp::Add) => {
                 let one = number(unit, body, body.operand(op, 1)) == Some(1);
-                return one && is_below_top(unit, body, body.operand(op, 0));
+                return one && is_below_max(unit, body, body.operand(op, 0));
             }
             _ => return false,
         };
@@ -63,7 +67,7 @@ fn is_some(unit: &Unit, body: &Body, count: Value, runs: &Runs) -> bool {
 }
 
 /// Returns whether the condition of the loop implies that two values differ.
-fn differ(body: &Body, runs: &Runs, pair: [Value; 2]) -> bool {
+fn implies_unequal(body: &Body, runs: &GuardedTripCount, pair: [Value; 2]) -> bool {
     use IntPredicate::*;
     let Some(test) = body.def_op(runs.when) else {
         return false;
@@ -80,7 +84,7 @@ fn differ(body: &Body, runs: &Runs, pair: [Value; 2]) -> bool {
 
 /// Returns whether a value is provably below the maximum of its type, so that adding one does not yield
 /// zero.
-fn is_below_top(unit: &Unit, body: &Body, value: Value) -> bool {
+fn is_below_max(unit: &Unit, body: &Body, value: Value) -> bool {
     let Some(op) = body.def_op(value) else {
         return false;
     };
@@ -95,7 +99,7 @@ fn is_below_top(unit: &Unit, body: &Body, value: Value) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::runs;
+    use super::match_guarded_trip_count;
     use gradus_ir::{OpKind, Symbol, parse};
 
     /// Returns whether the condition of the trip count guards the first `for` of a function with the given
@@ -109,11 +113,11 @@ mod tests {
         let body = unit.functions[f].body.as_deref().expect("it has code");
         let is_for = |op: &gradus_ir::Op| matches!(body.kind(*op), OpKind::For { .. });
         let op = body.walk(body.root()).find(is_for).expect("the loop");
-        runs(&unit, body, op).is_some()
+        match_guarded_trip_count(&unit, body, op).is_some()
     }
 
     #[test]
-    fn a_difference_under_its_own_test_cannot_be_zero() {
+    fn compared_difference_is_nonzero() {
         for (test, difference) in [
             ("icmp slt %a, %b", "sub %b, %a"),
             ("icmp ugt %a, %b", "sub %b, %a"),
@@ -138,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_zero_under_the_test_is_asked_itself() {
+    fn possibly_zero_count_is_compared() {
         for code in [
             "%c = icmp sle %a, %b %d = sub %b, %a %n = select %c, %d, 0",
             "%c = icmp slt %a, %b %d = sub %b, %a %n = select %c, 0, %d",
@@ -155,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_of_another_region_is_asked_itself() {
+    fn count_of_other_region_is_compared() {
         let code = "%c = icmp slt %a, %b %d = sub %b, %a %n = select %c, %d, 0
             if %c { for %i < %n { yield } yield } else { yield }";
         assert!(!is_tested(code));

@@ -22,19 +22,19 @@ unsafe extern "C" {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Owner {
     /// The user's object defines the symbol.
-    Elsewhere,
+    UserObject,
     /// Local linkage: only the present module can define the symbol.
-    Here,
+    ThisModule,
     /// Linkonce or weak ODR linkage: any object that requires the symbol defines it.
-    Anyone,
+    AnyObject,
 }
 
 fn owner(value: LLVMValueRef) -> Owner {
     use LLVMLinkage::*;
     match unsafe { LLVMGetLinkage(value) } {
-        LLVMInternalLinkage | LLVMPrivateLinkage => Owner::Here,
-        LLVMLinkOnceAnyLinkage | LLVMLinkOnceODRLinkage | LLVMWeakODRLinkage => Owner::Anyone,
-        _ => Owner::Elsewhere,
+        LLVMInternalLinkage | LLVMPrivateLinkage => Owner::ThisModule,
+        LLVMLinkOnceAnyLinkage | LLVMLinkOnceODRLinkage | LLVMWeakODRLinkage => Owner::AnyObject,
+        _ => Owner::UserObject,
     }
 }
 
@@ -78,7 +78,7 @@ impl Host {
     }
 
     fn drop_all_but(&mut self, kept: &HashSet<LLVMValueRef>) {
-        self.touch();
+        self.invalidate_units();
         let special = |v: &LLVMValueRef| unsafe { name_of(*v) }.starts_with("llvm.");
         let (tables, variables): (Vec<_>, Vec<_>) = self.variables().into_iter().partition(special);
         for table in tables {
@@ -124,7 +124,7 @@ impl Reach<'_> {
                 } else {
                     let init = LLVMGetInitializer(value);
                     if !init.is_null() {
-                        self.mention(init, false);
+                        self.visit_constant(init, false);
                     }
                 }
             }
@@ -147,7 +147,7 @@ impl Reach<'_> {
                     for i in 0..count {
                         let operand = LLVMGetOperand(inst, i);
                         if !LLVMIsAConstant(operand).is_null() {
-                            self.mention(operand, operand == called && i + 1 == count);
+                            self.visit_constant(operand, operand == called && i + 1 == count);
                         }
                     }
                     inst = LLVMGetNextInstruction(inst);
@@ -158,7 +158,7 @@ impl Reach<'_> {
     }
 
     /// Visits a constant and its operands. `called` is true for the callee operand of a call.
-    unsafe fn mention(&mut self, constant: LLVMValueRef, called: bool) {
+    unsafe fn visit_constant(&mut self, constant: LLVMValueRef, called: bool) {
         let mut pending = vec![(constant, called)];
         while let Some((c, called)) = pending.pop() {
             unsafe {
@@ -185,11 +185,13 @@ impl Reach<'_> {
             return;
         }
         match owner(f) {
-            Owner::Here if called || (self.ours)(&name) => self.keep(f),
-            Owner::Here => self.refuse(f, format!("the address of the static function `{name}`")),
-            Owner::Anyone => self.keep(f),
-            Owner::Elsewhere if (self.ours)(&name) => self.keep(f),
-            Owner::Elsewhere => {}
+            Owner::ThisModule if called || (self.ours)(&name) => self.keep(f),
+            Owner::ThisModule => {
+                self.refuse(f, format!("the address of the static function `{name}`"))
+            }
+            Owner::AnyObject => self.keep(f),
+            Owner::UserObject if (self.ours)(&name) => self.keep(f),
+            Owner::UserObject => {}
         }
     }
 
@@ -199,12 +201,12 @@ impl Reach<'_> {
             return;
         }
         match owner(v) {
-            Owner::Here if unsafe { LLVMIsGlobalConstant(v) } != 0 || (self.ours)(&name) => {
+            Owner::ThisModule if unsafe { LLVMIsGlobalConstant(v) } != 0 || (self.ours)(&name) => {
                 self.keep(v);
             }
-            Owner::Here => self.refuse(v, format!("the static variable `{name}`")),
-            Owner::Anyone => self.keep(v),
-            Owner::Elsewhere => {}
+            Owner::ThisModule => self.refuse(v, format!("the static variable `{name}`")),
+            Owner::AnyObject => self.keep(v),
+            Owner::UserObject => {}
         }
     }
 

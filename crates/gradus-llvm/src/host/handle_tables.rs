@@ -73,7 +73,7 @@ pub(crate) struct Tables {
     /// none.
     pub(crate) origins: HashMap<FuncId, Vec<LLVMValueRef>>,
     /// The debug records in front of an op.
-    pub(crate) described: HashMap<(FuncId, Op), Vec<Records>>,
+    pub(crate) debug_records: HashMap<(FuncId, Op), Vec<Records>>,
 }
 
 impl Tables {

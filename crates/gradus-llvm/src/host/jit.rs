@@ -128,7 +128,7 @@ impl Jit {
             parameters.insert((*name).to_string(), add_thunk(&mut host, name)?);
         }
         host.verify()?;
-        host.touch();
+        host.invalidate_units();
         unsafe {
             let mut raw = null_mut();
             if let Some(text) = take_error(LLVMOrcCreateLLJIT(&mut raw, builder())) {

@@ -131,9 +131,11 @@ impl Host {
         other: LLVMModuleRef,
         name: &str,
     ) -> Result<(), Diagnostic> {
-        self.touch();
+        self.invalidate_units();
         if unsafe { LLVMLinkModules2(self.module, other) } != 0 {
-            return Err(self.failure(Code::UnreadableInput, &format!("cannot link {name}")));
+            return Err(
+                self.error_with_messages(Code::UnreadableInput, &format!("cannot link {name}"))
+            );
         }
         Ok(())
     }
@@ -151,7 +153,7 @@ impl Host {
                 let failed = unsafe { LLVMParseBitcodeInContext2(self.ctx, buffer, &mut module) };
                 unsafe { LLVMDisposeMemoryBuffer(buffer) };
                 if failed != 0 {
-                    return Err(self.failure(
+                    return Err(self.error_with_messages(
                         Code::UnreadableInput,
                         &format!("cannot read the bitcode of {name}"),
                     ));
@@ -238,7 +240,7 @@ impl Host {
     }
 
     /// Marks all imported units as outdated.
-    pub(crate) fn touch(&mut self) {
+    pub(crate) fn invalidate_units(&mut self) {
         self.generation += 1;
         self.tables.clear();
     }
@@ -252,7 +254,7 @@ impl Host {
     }
 
     /// Returns an error of `what` and the errors that LLVM reported meanwhile.
-    pub(crate) fn failure(&self, code: Code, what: &str) -> Diagnostic {
+    pub(crate) fn error_with_messages(&self, code: Code, what: &str) -> Diagnostic {
         let said: Vec<String> = self
             .take_messages()
             .into_iter()

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 /// Expansion depth of metadata nodes.
 const METADATA_DEPTH: usize = 3;
 /// Instructions that restructuring may change, by the beginning of their text.
-const LEFT_OUT: [&str; 9] = [
+const UNCOUNTED: [&str; 9] = [
     "br ",
     "switch ",
     "phi ",
@@ -133,7 +133,7 @@ impl<'t> Legend<'t> {
         let continued = operation.len() != starts.len();
         if continued
             || starts.starts_with(['#', ']'])
-            || LEFT_OUT.iter().any(|l| starts.starts_with(l))
+            || UNCOUNTED.iter().any(|l| starts.starts_with(l))
         {
             return None;
         }

@@ -108,15 +108,15 @@ impl Host {
     /// # Errors
     /// A triple without a code generator in LLVM, or a failing pass.
     pub fn run(&mut self, pipeline: Pipeline) -> Result<(), Diagnostic> {
-        self.touch();
+        self.invalidate_units();
         if !matches!(pipeline, Pipeline::Late(_)) {
             self.strip_o0_attributes();
         }
         let before_derivatives = matches!(pipeline, Pipeline::EarlySerial | Pipeline::EarlyOpenMp);
         if before_derivatives {
-            self.spell_out_instructions();
+            self.expand_x86_intrinsics();
             self.raise_inlining();
-            self.keep_parallel_calls_single(true);
+            self.set_openmp_noduplicate(true);
         }
         let level = match pipeline {
             Pipeline::Late(level) => level,
@@ -125,10 +125,10 @@ impl Host {
         let machine = TargetMachine::for_module(self, level)?;
         let vectorise = matches!(pipeline, Pipeline::Late(OptLevel::O2 | OptLevel::O3));
         if pipeline == Pipeline::EarlyPlain
-            && let Some(others) = self.only_constructs_inlined()
+            && let Some(others) = self.drop_alwaysinline_elsewhere()
         {
             let done = self.run_text("inferattrs,always-inline", &machine, vectorise);
-            self.inlined_again(&others);
+            self.restore_alwaysinline(&others);
             done?;
         }
         let done = (|| {
@@ -136,19 +136,19 @@ impl Host {
                 self.run_text(EARLY_UNTIL_UNROLLING, &machine, vectorise)?;
                 self.offset_rounded_addresses();
                 if self.local_loops {
-                    self.ask_for_unrolling();
+                    self.request_unrolling();
                 }
             }
             if pipeline == Pipeline::EarlyKernels {
                 let first = "inferattrs,always-inline,function(sroa)";
                 self.run_text(first, &machine, vectorise)?;
-                self.return_at_exits()?;
+                self.exits_to_returns()?;
                 // Address-based optimisations then see the 32-bit distances.
                 self.wrap_shared_addresses();
             }
             self.run_text(pipeline.text(), &machine, vectorise)?;
             if before_derivatives {
-                self.part_chosen_loads();
+                self.split_select_loads();
             }
             if before_derivatives || pipeline == Pipeline::EarlyKernels {
                 self.wrap_shared_addresses();
@@ -156,9 +156,9 @@ impl Host {
             Ok(())
         })();
         if before_derivatives {
-            self.stop_asking_for_unrolling();
-            self.keep_parallel_calls_single(false);
-            self.lower_inlining();
+            self.remove_unroll_requests();
+            self.set_openmp_noduplicate(false);
+            self.reset_inlining();
         }
         done
     }
@@ -185,9 +185,8 @@ impl Host {
             error
         };
         match error {
-            Some(text) => {
-                Err(self.failure(Code::ToolFailed, &format!("LLVM's passes failed: {text}")))
-            }
+            Some(text) => Err(self
+                .error_with_messages(Code::ToolFailed, &format!("LLVM's passes failed: {text}"))),
             None => Ok(()),
         }
     }

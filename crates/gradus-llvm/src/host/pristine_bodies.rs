@@ -42,7 +42,7 @@ pub(crate) struct Originals {
 
 impl Originals {
     /// Excludes the functions accepted by `stays` from restoration.
-    fn leave(&mut self, stays: impl Fn(&str) -> bool) {
+    fn exclude(&mut self, stays: impl Fn(&str) -> bool) {
         let Some(copies) = self.copies else {
             // Not an error: no functions were copied.
             return;
@@ -65,12 +65,12 @@ impl Drop for Originals {
 
 impl Host {
     /// Copies every function that the module defines; the functions in `but` are not restored.
-    pub fn keep_originals(&mut self, but: &[String]) {
+    pub fn save_originals(&mut self, but: &[String]) {
         let functions = self.functions().into_iter();
         let defined = functions.filter(|f| unsafe { LLVMIsDeclaration(*f) } == 0);
         let defined: Vec<LLVMValueRef> = defined.collect();
         let name = |f: &LLVMValueRef| unsafe { name_of(*f) };
-        let copied = defined.iter().copied().filter(|f| !has_addresses(*f));
+        let copied = defined.iter().copied().filter(|f| !has_block_addresses(*f));
         let copied: Vec<LLVMValueRef> = copied.filter(|f| !name(f).is_empty()).collect();
         let copies = unsafe { gr_copy_apart(self.module, copied.as_ptr(), copied.len()) };
         self.originals = Originals {
@@ -78,14 +78,14 @@ impl Host {
             copied: copied.iter().map(name).collect(),
             defined: defined.iter().map(name).collect(),
         };
-        self.originals.leave(|name| but.iter().any(|b| b == name));
+        self.originals.exclude(|name| but.iter().any(|b| b == name));
     }
 
     /// Restores the copied functions, except the functions in `but`, functions reachable from definitions
     /// that were added since, and functions that refer to deleted symbols. Earlier units are outdated
     /// afterwards.
-    pub fn put_originals_back(&mut self, but: &[&str]) {
-        self.touch();
+    pub fn restore_originals(&mut self, but: &[&str]) {
+        self.invalidate_units();
         let mut originals = std::mem::take(&mut self.originals);
         if originals.copies.is_none() {
             return;
@@ -94,7 +94,7 @@ impl Host {
         new.retain(|name| !originals.defined.contains(name));
         let new: Vec<&str> = new.iter().map(String::as_str).collect();
         let reached: HashSet<String> = self.closure(&new).into_iter().collect();
-        originals.leave(|name| reached.contains(name) || but.contains(&name));
+        originals.exclude(|name| reached.contains(name) || but.contains(&name));
         if let Some(copies) = originals.copies.take() {
             unsafe { gr_put_copies_back(self.module, copies.as_ptr()) };
         }
@@ -102,7 +102,7 @@ impl Host {
 }
 
 /// Returns whether the address of a block of the function is taken: a block address cannot be copied.
-fn has_addresses(function: LLVMValueRef) -> bool {
+fn has_block_addresses(function: LLVMValueRef) -> bool {
     let mut block = unsafe { LLVMGetFirstBasicBlock(function) };
     while !block.is_null() {
         if unsafe { gr_has_block_address(block) } != 0 {

@@ -17,18 +17,18 @@ use std::collections::{HashMap, HashSet};
 
 /// The functions reachable from a set of roots.
 #[derive(Default)]
-pub(crate) struct Reached {
+pub(crate) struct Reachable {
     /// The functions with bodies; roots first, then in discovery order.
     pub functions: Vec<LLVMValueRef>,
     /// The mentioned no-return functions, with and without bodies.
-    pub last: Vec<LLVMValueRef>,
+    pub no_return: Vec<LLVMValueRef>,
     /// The functions with bodies that are mentioned only in blocks that end in a no-return call.
-    pub aside: Vec<LLVMValueRef>,
+    pub only_before_no_return: Vec<LLVMValueRef>,
 }
 
 /// Reasons why control may continue after a call to a function marked `noreturn`.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-struct WaysOn {
+struct NoReturnExceptions {
     /// A handler catches an exception and reaches a return.
     handler: bool,
     /// Some function calls a `returns_twice` function, or the module has kernels.
@@ -52,16 +52,16 @@ impl Host {
     }
 
     /// Like [`Host::closure`], with the no-return functions.
-    pub(crate) fn reached(&self, roots: &[&str]) -> Reached {
+    pub(crate) fn reached(&self, roots: &[&str]) -> Reachable {
         let roots: Vec<LLVMValueRef> = roots.iter().filter_map(|r| self.function(r)).collect();
         let kernel = |f: &LLVMValueRef| unsafe { name_of(*f) }.starts_with(KERNEL_PREFIX);
-        let mut on = WaysOn {
+        let mut on = NoReturnExceptions {
             handler: false,
             other: self.functions().iter().any(kernel),
         };
         loop {
-            let mut walk = Walk::new(self.taken_by_type(), on);
-            roots.iter().for_each(|f| walk.enter(*f));
+            let mut walk = Walk::new(self.address_taken_by_type(), on);
+            roots.iter().for_each(|f| walk.add_root(*f));
             let mut at = 0;
             while at < walk.reached.functions.len() {
                 let f = walk.reached.functions[at];
@@ -71,17 +71,17 @@ impl Host {
             // A new exception makes more functions reachable, and these may reveal another exception:
             // iterate to a fixpoint.
             if walk.found == on {
-                return walk.finished();
+                return walk.finish();
             }
             on = walk.found;
         }
     }
 
     /// Returns the address-taken functions, grouped by function type.
-    fn taken_by_type(&self) -> HashMap<LLVMTypeRef, Vec<LLVMValueRef>> {
+    fn address_taken_by_type(&self) -> HashMap<LLVMTypeRef, Vec<LLVMValueRef>> {
         let mut found: HashMap<LLVMTypeRef, Vec<LLVMValueRef>> = HashMap::new();
         for function in self.functions() {
-            if is_taken(function) {
+            if is_address_taken(function) {
                 let ty = unsafe { LLVMGlobalGetValueType(function) };
                 found.entry(ty).or_default().push(function);
             }
@@ -92,10 +92,10 @@ impl Host {
 
 /// The reachability walk over operands and constants; each constant is visited once.
 struct Walk {
-    reached: Reached,
+    reached: Reachable,
     /// The assumed exceptions of the present iteration, and the exceptions found.
-    on: WaysOn,
-    found: WaysOn,
+    on: NoReturnExceptions,
+    found: NoReturnExceptions,
     kinds: Kinds,
     /// The functions mentioned in blocks that end in a no-return call.
     passed: HashSet<LLVMValueRef>,
@@ -106,9 +106,9 @@ struct Walk {
 }
 
 impl Walk {
-    fn new(by_address: HashMap<LLVMTypeRef, Vec<LLVMValueRef>>, on: WaysOn) -> Walk {
+    fn new(by_address: HashMap<LLVMTypeRef, Vec<LLVMValueRef>>, on: NoReturnExceptions) -> Walk {
         Walk {
-            reached: Reached::default(),
+            reached: Reachable::default(),
             on,
             found: on,
             kinds: Kinds {
@@ -123,15 +123,15 @@ impl Walk {
         }
     }
 
-    fn finished(mut self) -> Reached {
+    fn finish(mut self) -> Reachable {
         let seen = &self.seen;
         let aside = |f: &LLVMValueRef| !seen.contains(f) && unsafe { LLVMIsDeclaration(*f) } == 0;
-        self.reached.aside = self.passed.into_iter().filter(aside).collect();
+        self.reached.only_before_no_return = self.passed.into_iter().filter(aside).collect();
         self.reached
     }
 
     /// Adds a root, even if the root does not return.
-    fn enter(&mut self, function: LLVMValueRef) {
+    fn add_root(&mut self, function: LLVMValueRef) {
         if self.seen.insert(function) && unsafe { LLVMIsDeclaration(function) } == 0 {
             self.reached.functions.push(function);
         }
@@ -139,7 +139,7 @@ impl Walk {
 
     /// Returns whether control never returns from a function. A function with an entry in the table of
     /// known functions is handled by that entry, unless the entry is a panic or a library throw.
-    fn is_last(&self, function: LLVMValueRef) -> bool {
+    fn is_no_return(&self, function: LLVMValueRef) -> bool {
         let has = |kind| unsafe {
             !LLVMGetEnumAttributeAtIndex(function, LLVMAttributeFunctionIndex, kind).is_null()
         };
@@ -155,7 +155,7 @@ impl Walk {
     }
 
     /// Returns whether a block ends with a call to a no-return function.
-    fn is_lost(&self, block: LLVMBasicBlockRef) -> bool {
+    fn ends_in_no_return(&self, block: LLVMBasicBlockRef) -> bool {
         unsafe {
             let end = LLVMGetBasicBlockTerminator(block);
             let call = match LLVMGetInstructionOpcode(end) {
@@ -169,18 +169,18 @@ impl Walk {
                 );
             is_call && {
                 let callee = LLVMGetCalledValue(call);
-                !LLVMIsAFunction(callee).is_null() && self.is_last(callee)
+                !LLVMIsAFunction(callee).is_null() && self.is_no_return(callee)
             }
         }
     }
 
     /// Records whether an instruction lets control continue after a no-return call.
-    fn way_on(&mut self, inst: LLVMValueRef) {
+    fn record_no_return_exception(&mut self, inst: LLVMValueRef) {
         unsafe {
             match LLVMGetInstructionOpcode(inst) {
                 LLVMOpcode::LLVMLandingPad => {
-                    self.found.handler |=
-                        LLVMGetNumClauses(inst) > 0 && goes_on(LLVMGetInstructionParent(inst));
+                    self.found.handler |= LLVMGetNumClauses(inst) > 0
+                        && reaches_return(LLVMGetInstructionParent(inst));
                 }
                 LLVMOpcode::LLVMCatchPad => self.found.handler = true,
                 LLVMOpcode::LLVMCall | LLVMOpcode::LLVMInvoke => {
@@ -196,7 +196,7 @@ impl Walk {
         }
     }
 
-    fn called_by_address(&mut self, inst: LLVMValueRef) {
+    fn visit_indirect_callees(&mut self, inst: LLVMValueRef) {
         let ty = unsafe {
             let opcode = LLVMGetInstructionOpcode(inst);
             let is_call = matches!(opcode, LLVMOpcode::LLVMCall | LLVMOpcode::LLVMInvoke);
@@ -215,16 +215,16 @@ impl Walk {
             let mut block = LLVMGetFirstBasicBlock(function);
             while !block.is_null() {
                 let mut inst = LLVMGetFirstInstruction(block);
-                let lost = self.is_lost(block);
+                let lost = self.ends_in_no_return(block);
                 while !inst.is_null() {
                     if !lost {
-                        self.called_by_address(inst);
-                        self.way_on(inst);
+                        self.visit_indirect_callees(inst);
+                        self.record_no_return_exception(inst);
                     }
                     for i in 0..LLVMGetNumOperands(inst) as u32 {
                         let operand = LLVMGetOperand(inst, i);
                         let function = !LLVMIsAFunction(operand).is_null();
-                        if lost && function && !self.is_last(operand) {
+                        if lost && function && !self.is_no_return(operand) {
                             self.passed.insert(operand);
                         } else if !LLVMIsAConstant(operand).is_null() && (!lost || function) {
                             self.visit(operand);
@@ -246,8 +246,8 @@ impl Walk {
             unsafe {
                 match LLVMGetValueKind(c) {
                     LLVMValueKind::LLVMFunctionValueKind => {
-                        if self.is_last(c) {
-                            self.reached.last.push(c);
+                        if self.is_no_return(c) {
+                            self.reached.no_return.push(c);
                         } else if LLVMIsDeclaration(c) == 0 && !is_cpp_text_function(&name_of(c)) {
                             self.reached.functions.push(c);
                         }
@@ -274,7 +274,7 @@ impl Walk {
 }
 
 /// Returns whether a path from a block reaches a return of its function.
-fn goes_on(block: LLVMBasicBlockRef) -> bool {
+fn reaches_return(block: LLVMBasicBlockRef) -> bool {
     let (mut seen, mut work) = (HashSet::from([block]), vec![block]);
     while let Some(block) = work.pop() {
         let end = unsafe { LLVMGetBasicBlockTerminator(block) };
@@ -292,7 +292,7 @@ fn goes_on(block: LLVMBasicBlockRef) -> bool {
 }
 
 /// Returns whether a function is used other than as a callee.
-fn is_taken(function: LLVMValueRef) -> bool {
+fn is_address_taken(function: LLVMValueRef) -> bool {
     unsafe {
         let mut at = LLVMGetFirstUse(function);
         while !at.is_null() {

@@ -54,7 +54,7 @@ impl Host {
     }
 
     /// Returns the functions that are passed as arguments to a callee with a name accepted by `takes`.
-    pub fn functions_handed_to(&self, takes: &dyn Fn(&str) -> bool) -> Vec<String> {
+    pub fn functions_passed_to(&self, takes: &dyn Fn(&str) -> bool) -> Vec<String> {
         let mut found = Vec::new();
         for f in self.functions() {
             for call in unsafe { calls_in(f) } {
@@ -118,7 +118,7 @@ impl Host {
                 }
             }
         }
-        self.touch();
+        self.invalidate_units();
         left
     }
 
@@ -132,7 +132,7 @@ impl Host {
                 unsafe { LLVMSetValueName2(f, new.as_ptr().cast(), new.len()) };
             }
         }
-        self.touch();
+        self.invalidate_units();
     }
 
     /// Returns the names of the variables that the module defines, in module order.
@@ -146,7 +146,7 @@ impl Host {
     /// Drops all debug information.
     pub fn strip_debug(&mut self) {
         unsafe { LLVMStripModuleDebugInfo(self.module) };
-        self.touch();
+        self.invalidate_units();
     }
 
     /// Returns the source name of a function, if debug information has one.

@@ -65,7 +65,7 @@ impl ArrayDescriptor {
 
 /// Returns the demangled name of a C++ or Rust symbol, with scopes and types: `a::f(double)` for
 /// `_ZN1a1fEd`. Other symbols stay unchanged.
-pub fn demangled(symbol: &str) -> String {
+pub fn demangle(symbol: &str) -> String {
     let mut texts: Vec<Option<String>> = Vec::new();
     // SAFETY: the symbol's bytes live through the call, and the sink's data has the type that `take_type`
     // expects.
@@ -73,7 +73,7 @@ pub fn demangled(symbol: &str) -> String {
         gr_demangled(
             symbol.as_ptr().cast(),
             symbol.len(),
-            take_type,
+            push_text,
             (&raw mut texts).cast(),
         );
     }
@@ -90,13 +90,13 @@ fn without_hash(text: &str) -> &str {
     }
 }
 
-extern "C" fn take_type(types: *mut c_void, _: c_uint, text: *const c_char, len: usize) {
+extern "C" fn push_text(types: *mut c_void, _: c_uint, text: *const c_char, len: usize) {
     let types = unsafe { &mut *types.cast::<Vec<Option<String>>>() };
     let text = unsafe { text_of(text, len) };
     types.push((!text.is_empty()).then_some(text));
 }
 
-extern "C" fn take_name(names: *mut c_void, index: c_uint, text: *const c_char, len: usize) {
+extern "C" fn set_name(names: *mut c_void, index: c_uint, text: *const c_char, len: usize) {
     let names = unsafe { &mut *names.cast::<Vec<Option<String>>>() };
     let text = unsafe { text_of(text, len) };
     if let Some(slot) = names.get_mut(index as usize)
@@ -147,7 +147,7 @@ impl Host {
     }
 
     /// Returns true if a function has local linkage.
-    pub fn is_of_one_file(&self, name: &str) -> bool {
+    pub fn has_local_linkage(&self, name: &str) -> bool {
         use llvm_sys::LLVMLinkage::{LLVMInternalLinkage, LLVMPrivateLinkage};
         let own = [LLVMInternalLinkage, LLVMPrivateLinkage];
         self.function(name)
@@ -169,7 +169,7 @@ impl Host {
     pub(crate) fn parameter_names(&self, f: LLVMValueRef) -> Vec<Option<String>> {
         let count = unsafe { LLVMCountParams(f) };
         let mut from_debug: Vec<Option<String>> = vec![None; count as usize];
-        unsafe { gr_argument_names(f, take_name, (&raw mut from_debug).cast()) };
+        unsafe { gr_argument_names(f, set_name, (&raw mut from_debug).cast()) };
         let from_ir = |i: u32| {
             let name = unsafe { name_of(LLVMGetParam(f, i)) };
             let own = name.split(".coerce").next().unwrap_or_default().to_string();
@@ -186,7 +186,7 @@ impl Host {
     pub fn c_types(&self, function: &str) -> Vec<Option<String>> {
         let mut types: Vec<Option<String>> = Vec::new();
         if let Some(f) = self.function(function) {
-            unsafe { gr_c_types(f, take_type, (&raw mut types).cast()) };
+            unsafe { gr_c_types(f, push_text, (&raw mut types).cast()) };
         }
         types
     }
@@ -196,7 +196,7 @@ impl Host {
     pub fn array_descriptors(&self, function: &str) -> Vec<Option<ArrayDescriptor>> {
         let mut texts: Vec<Option<String>> = Vec::new();
         if let Some(f) = self.function(function) {
-            unsafe { gr_array_descriptors(f, take_type, (&raw mut texts).cast()) };
+            unsafe { gr_array_descriptors(f, push_text, (&raw mut texts).cast()) };
         }
         let read = |text: Option<String>| ArrayDescriptor::read(&text?);
         texts.into_iter().map(read).collect()

@@ -118,7 +118,7 @@ impl Host {
             Emit::Object => LLVMCodeGenFileType::LLVMObjectFile,
             Emit::Assembly => LLVMCodeGenFileType::LLVMAssemblyFile,
         };
-        self.touch();
+        self.invalidate_units();
         let mut message = null_mut();
         let mut buffer = null_mut();
         let failed = unsafe {
@@ -132,7 +132,7 @@ impl Host {
         };
         let text = unsafe { take_message(message) };
         if failed != 0 {
-            return Err(self.failure(
+            return Err(self.error_with_messages(
                 Code::ToolFailed,
                 &format!("cannot emit machine code: {}", text.trim_end()),
             ));

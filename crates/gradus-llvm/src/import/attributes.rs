@@ -54,7 +54,7 @@ impl Importer<'_> {
             name,
         };
         if defined {
-            self.describe(f, &mut function);
+            self.set_source_info(f, &mut function);
         }
         let id = self.unit.add_function(function);
         self.host.tables.functions.push(f);
@@ -63,7 +63,7 @@ impl Importer<'_> {
     }
 
     /// Sets the source name, parameter names and source position of a function.
-    fn describe(&self, f: LLVMValueRef, function: &mut Function) {
+    fn set_source_info(&self, f: LLVMValueRef, function: &mut Function) {
         function.param_names = self.host.parameter_names(f);
         unsafe {
             let program = LLVMGetSubprogram(f);

@@ -9,7 +9,7 @@ use super::refusal::Refusal;
 use crate::host::handle_tables::Records;
 use crate::import::cfg_reader::{Block, End, Inst, Ref, Source};
 use crate::restructure::scope::{Scope, Var};
-use crate::restructure::{Again, NodeId, SelectorId, SeqId, Tree, TreeNode};
+use crate::restructure::{NodeId, RepeatCondition, SelectorId, SeqId, Tree, TreeNode};
 use gradus_ir::{
     BinaryOp, Body, ConstKind, Entity, FuncId, IntPredicate, Meta, Op, OpKind, Region, Type,
     TypeId, Value,
@@ -50,7 +50,7 @@ enum Frame {
     EndNode { node: NodeId, op: Op },
 }
 
-struct Maker<'a, 'h> {
+struct BodyBuilder<'a, 'h> {
     importer: &'a mut Importer<'h>,
     source: &'a Source,
     tree: &'a Tree,
@@ -75,7 +75,7 @@ struct Maker<'a, 'h> {
 ///
 /// # Errors
 /// A token that would become a region's result.
-pub(super) fn make(
+pub(super) fn build_body(
     importer: &mut Importer<'_>,
     source: &Source,
     tree: &Tree,
@@ -99,7 +99,7 @@ pub(super) fn make(
         at: 0,
         region: root,
     }];
-    let mut maker = Maker {
+    let mut maker = BodyBuilder {
         latches: latches(tree),
         log: Vec::new(),
         origins: Vec::new(),
@@ -119,8 +119,8 @@ pub(super) fn make(
     while let Some(frame) = maker.stack.pop() {
         maker.step(frame)?;
     }
-    if tree.ends(tree.root()) {
-        maker.close(root);
+    if tree.never_completes(tree.root()) {
+        maker.terminate(root);
     } else {
         let returned = maker.source.returned.map(|r| maker.read(r as usize));
         let op = maker.op(root, OpKind::Return, returned.as_slice(), &[], 0);
@@ -129,7 +129,7 @@ pub(super) fn make(
             .iter()
             .filter(|b| matches!(b.end, End::Return));
         if let (Some(only), None) = (returns.next(), returns.next()) {
-            maker.describe(op, only.terminator);
+            maker.copy_instruction_info(op, only.terminator);
         }
     }
     Ok((maker.body, maker.origins))
@@ -145,7 +145,7 @@ unsafe extern "C" {
     );
 }
 
-extern "C" fn take_operand(operands: *mut c_void, value: LLVMValueRef) {
+extern "C" fn push_operand(operands: *mut c_void, value: LLVMValueRef) {
     unsafe { &mut *operands.cast::<Vec<LLVMValueRef>>() }.push(value);
 }
 
@@ -162,7 +162,7 @@ fn latches(tree: &Tree) -> HashMap<NodeId, usize> {
     round.collect()
 }
 
-impl Maker<'_, '_> {
+impl BodyBuilder<'_, '_> {
     // ---- the environment -------------------------------------------------------------------
 
     fn variable(&self, var: Var) -> usize {
@@ -268,7 +268,7 @@ impl Maker<'_, '_> {
     }
 
     /// Copies location, metadata and debug records of a host instruction to an op.
-    fn describe(&mut self, op: Op, raw: LLVMValueRef) {
+    fn copy_instruction_info(&mut self, op: Op, raw: LLVMValueRef) {
         if raw.is_null() {
             return;
         }
@@ -289,7 +289,7 @@ impl Maker<'_, '_> {
     /// Returns the debug records in front of an instruction, with the bound values of their operands.
     fn records(&self, before: LLVMValueRef) -> Records {
         let mut spoken: Vec<LLVMValueRef> = Vec::new();
-        unsafe { gr_debug_operands(before, take_operand, (&raw mut spoken).cast()) };
+        unsafe { gr_debug_operands(before, push_operand, (&raw mut spoken).cast()) };
         let value_of = |old: LLVMValueRef| match self.source.numbers.get(&old.cast()) {
             Some(Ref::Local(number)) => self.env[*number as usize].map(|value| (old, value)),
             _ => None,
@@ -301,7 +301,7 @@ impl Maker<'_, '_> {
     }
 
     fn add_records(&mut self, op: Op, records: Records) {
-        let described = &mut self.importer.host.tables.described;
+        let described = &mut self.importer.host.tables.debug_records;
         described.entry((self.id, op)).or_default().push(records);
     }
 
@@ -311,7 +311,7 @@ impl Maker<'_, '_> {
         let op = self.op(region, inst.kind.clone(), &operands, result.as_slice(), 0);
         self.body.ops[op].flags = inst.flags;
         self.body.ops[op].name = self.importer.value_name(inst.raw);
-        self.describe(op, inst.raw);
+        self.copy_instruction_info(op, inst.raw);
         if let Some(number) = inst.result {
             let value = self.body.result(op);
             self.bind(number as usize, value);
@@ -341,8 +341,8 @@ impl Maker<'_, '_> {
                 region,
                 mark,
             } => {
-                if self.tree.ends(seq) {
-                    self.close(region);
+                if self.tree.never_completes(seq) {
+                    self.terminate(region);
                 } else {
                     let values = self.read_all(self.scope.results(node));
                     self.op(region, OpKind::Yield, &values, &[], 0);
@@ -362,7 +362,7 @@ impl Maker<'_, '_> {
     }
 
     /// Terminates a region whose last op never lets control through.
-    fn close(&mut self, region: Region) {
+    fn terminate(&mut self, region: Region) {
         let ended = self
             .body
             .last(region)
@@ -376,7 +376,7 @@ impl Maker<'_, '_> {
         let tree = self.tree;
         match tree.node(node) {
             TreeNode::Block { block } => self.block(*block, region),
-            TreeNode::Edge { block, slot, .. } => self.edge(*block, *slot),
+            TreeNode::Edge { block, slot, .. } => self.bind_edge(*block, *slot),
             TreeNode::Assign {
                 selector, value, ..
             } => {
@@ -397,7 +397,7 @@ impl Maker<'_, '_> {
                 self.select(node, *selector, values, arms, region)?;
             }
             TreeNode::Loop { body, .. } => self.start_loop(node, *body, region)?,
-            TreeNode::Never => self.close(region),
+            TreeNode::Never => self.terminate(region),
         }
         Ok(())
     }
@@ -425,13 +425,13 @@ impl Maker<'_, '_> {
     }
 
     /// Walks a CFG edge: all sources of its assignments are read before any target is bound.
-    fn edge(&mut self, block: usize, slot: usize) {
+    fn bind_edge(&mut self, block: usize, slot: usize) {
         let source = self.source;
         let Some(assigned) = source.blocks[block].edges.get(slot) else {
             unreachable!("every successor of a block has an edge");
         };
         let scope = self.scope;
-        let needed = assigned.iter().filter(|(target, _)| scope.needed(*target));
+        let needed = assigned.iter().filter(|(target, _)| scope.is_read(*target));
         let values: SmallVec<[(u32, Value); 8]> = needed
             .map(|(target, from)| (*target, self.value(*from)))
             .collect();
@@ -491,7 +491,7 @@ impl Maker<'_, '_> {
                     self.switch(node, source, on, (cases, arms, arm_of), region, &types);
                 } else {
                     let op = self.op(region, OpKind::If, &[on], &types, 2);
-                    self.describe(op, source.terminator);
+                    self.copy_instruction_info(op, source.terminator);
                     let regions = self.body.op_regions(op);
                     let filled = [(arms[arm_of[0]], regions[0]), (arms[arm_of[1]], regions[1])];
                     self.walk_arms(node, op, &filled);
@@ -513,7 +513,7 @@ impl Maker<'_, '_> {
         let operands: SmallVec<[Value; 4]> = inst.operands.iter().map(|o| self.value(*o)).collect();
         let op = self.op(region, inst.kind.clone(), &operands, types, 2);
         self.body.ops[op].flags = inst.flags;
-        self.describe(op, inst.raw);
+        self.copy_instruction_info(op, inst.raw);
         let regions = [self.body.op_regions(op)[0], self.body.op_regions(op)[1]];
         self.walk_arms(node, op, &[(arms[0], regions[0]), (arms[1], regions[1])]);
         if let Some(number) = inst.result {
@@ -564,7 +564,7 @@ impl Maker<'_, '_> {
         );
         match shared {
             true => self.body.ops[op].loc = self.importer.location(block.terminator),
-            false => self.describe(op, block.terminator),
+            false => self.copy_instruction_info(op, block.terminator),
         }
         let order = listed
             .iter()
@@ -595,7 +595,7 @@ impl Maker<'_, '_> {
             listed.len() + 1,
         );
         self.body.ops[op].name = Some(SELECTOR_NAME.into());
-        self.describe(op, block.terminator);
+        self.copy_instruction_info(op, block.terminator);
         let regions = self.body.op_regions(op).to_vec();
         let order = listed
             .iter()
@@ -657,7 +657,7 @@ impl Maker<'_, '_> {
             let param = self.body.add_param(inner, self.type_of(variable));
             self.bind(variable, param);
         }
-        self.describe_loop(op, node);
+        self.copy_latch_info(op, node);
         self.stack.push(Frame::EndNode { node, op });
         self.stack.push(Frame::EndLoop {
             node,
@@ -673,10 +673,10 @@ impl Maker<'_, '_> {
     }
 
     /// Copies the location and the loop metadata of a loop's latch to its op.
-    fn describe_loop(&mut self, op: Op, node: NodeId) {
+    fn copy_latch_info(&mut self, op: Op, node: NodeId) {
         let latch = match self.tree.node(node) {
             TreeNode::Loop {
-                again: Again::Block { block, .. },
+                again: RepeatCondition::Block { block, .. },
                 ..
             } => Some(*block),
             _ => self.latches.get(&node).copied(),
@@ -707,22 +707,22 @@ impl Maker<'_, '_> {
         let TreeNode::Loop { body, again } = self.tree.node(node) else {
             unreachable!("only loops end as loops");
         };
-        if self.tree.ends(*body) {
-            self.close(region);
+        if self.tree.never_completes(*body) {
+            self.terminate(region);
             self.undo(mark);
             return;
         }
         let (scope, source) = (self.scope, self.source);
         let (again, results) = match *again {
-            Again::Forever => {
+            RepeatCondition::Forever => {
                 let again = self.number(self.bit, 1);
                 (again, self.read_all(scope.results(node)))
             }
-            Again::Selector { selector, value } => {
+            RepeatCondition::Selector { selector, value } => {
                 let again = self.selector_is(selector, value, region);
                 (again, self.read_all(scope.results(node)))
             }
-            Again::Block { block, slot } => {
+            RepeatCondition::Block { block, slot } => {
                 let condition = match &source.blocks[block].end {
                     End::Branch {
                         condition: Some(c), ..
@@ -730,8 +730,8 @@ impl Maker<'_, '_> {
                     _ => self.number(self.bit, 1),
                 };
                 let results = self.read_all(scope.results(node));
-                self.keep_latch_records(region, source.blocks[block].terminator);
-                self.edge(block, slot);
+                self.attach_latch_records(region, source.blocks[block].terminator);
+                self.bind_edge(block, slot);
                 let again = if slot == 0 {
                     condition
                 } else {
@@ -749,7 +749,7 @@ impl Maker<'_, '_> {
 
     /// Attaches the debug records in front of a latch to the loop's op, whose back branch is exported in
     /// place of the latch.
-    fn keep_latch_records(&mut self, region: Region, latch: LLVMValueRef) {
+    fn attach_latch_records(&mut self, region: Region, latch: LLVMValueRef) {
         let owner = self.body.owner(region);
         if let Some(op) =
             owner.filter(|_| self.has_records && unsafe { gr_has_debug_records(latch) } != 0)

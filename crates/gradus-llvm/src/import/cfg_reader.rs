@@ -274,7 +274,7 @@ impl Reader<'_, '_> {
             }
             LLVMRet if must_tail => {
                 let (kind, flags) = stop(OpKind::Return);
-                let inst = self.inst(t, kind, flags, own_operands(t));
+                let inst = self.inst(t, kind, flags, operands_of(t));
                 (Kind::MustTailReturn, End::Stop(Box::new(inst)))
             }
             LLVMRet => (Kind::Return, End::Return),
@@ -289,7 +289,7 @@ impl Reader<'_, '_> {
                 let (kind, flags) = stop(OpKind::Resume);
                 (
                     Kind::Resume,
-                    End::Stop(Box::new(self.inst(t, kind, flags, own_operands(t)))),
+                    End::Stop(Box::new(self.inst(t, kind, flags, operands_of(t)))),
                 )
             }
             LLVMIndirectBr => return Err(Refusal::IndirectBranch),
@@ -316,7 +316,7 @@ impl Reader<'_, '_> {
             let mut to = self.block_numbers[&target.cast()];
             let mut assigned = self.assigned.remove(&(number, to)).unwrap_or_default();
             if is_invoke && slot == 1 {
-                let (pad, exception) = self.private_pad(target, to, assigned, source)?;
+                let (pad, exception) = self.add_private_pad(target, to, assigned, source)?;
                 source.blocks[pad].edges[0].extend(exception);
                 assigned = Vec::new();
                 to = pad;
@@ -351,7 +351,7 @@ impl Reader<'_, '_> {
     /// Adds a private landing pad that jumps to the handler `target`; returns its block and the assignment
     /// of the exception.
     #[allow(clippy::type_complexity)]
-    fn private_pad(
+    fn add_private_pad(
         &mut self,
         target: LLVMBasicBlockRef,
         to: usize,
@@ -393,7 +393,7 @@ impl Reader<'_, '_> {
     }
 }
 
-fn own_operands(inst: LLVMValueRef) -> Operands {
+fn operands_of(inst: LLVMValueRef) -> Operands {
     unsafe {
         (0..LLVMGetNumOperands(inst) as u32)
             .map(|i| LLVMGetOperand(inst, i))

@@ -19,9 +19,9 @@ use std::collections::HashSet;
 use std::ptr::null_mut;
 
 /// The most elements of an aggregate constant; a larger one is a foreign constant.
-const MOST_ELEMENTS: u32 = 4096;
+const AGGREGATE_ELEMENTS_MAX: u32 = 4096;
 /// The most bytes of an initialiser that is read.
-const MOST_INITIAL_BYTES: u64 = 1 << 24;
+const INITIALIZER_BYTES_MAX: u64 = 1 << 24;
 
 unsafe extern "C" {
     fn gr_integer_words(constant: LLVMValueRef, out: *mut u64, room: u32) -> u32;
@@ -43,13 +43,13 @@ pub(super) fn integer(constant: LLVMValueRef) -> Option<u128> {
 
 /// Returns the number behind an `inttoptr` constant below all objects. Address spaces except 0 are left
 /// out, because their first page may hold objects.
-fn no_object(c: LLVMValueRef) -> Option<u16> {
-    let number = u16::try_from(number_as_address(c)?).ok()?;
+fn address_below_objects(c: LLVMValueRef) -> Option<u16> {
+    let number = u16::try_from(inttoptr_constant(c)?).ok()?;
     (1..MIN_OBJECT_ADDRESS).contains(&number).then_some(number)
 }
 
 /// Returns the number behind an `inttoptr` constant (vtables contain offsets in this form).
-fn number_as_address(c: LLVMValueRef) -> Option<u128> {
+fn inttoptr_constant(c: LLVMValueRef) -> Option<u128> {
     unsafe {
         let cast = LLVMGetValueKind(c) == LLVMConstantExprValueKind
             && LLVMGetConstOpcode(c) == llvm_sys::LLVMOpcode::LLVMIntToPtr
@@ -82,7 +82,7 @@ fn elements(c: LLVMValueRef) -> Option<Vec<LLVMValueRef>> {
             LLVMConstantDataVectorValueKind => LLVMGetVectorSize(t),
             _ => return None,
         };
-        (count <= MOST_ELEMENTS)
+        (count <= AGGREGATE_ELEMENTS_MAX)
             .then(|| (0..count).map(|i| LLVMGetAggregateElement(c, i)).collect())
     }
 }
@@ -137,10 +137,10 @@ impl Importer<'_> {
             }
             LLVMUndefValueValueKind => ConstKind::Undef,
             LLVMPoisonValueKind => ConstKind::Poison,
-            _ => match self.address(c) {
+            _ => match self.symbol_and_offset(c) {
                 Some((Symbol::Func(f), 0)) => ConstKind::Func(f),
                 Some((Symbol::Global(global), offset)) => ConstKind::Global { global, offset },
-                _ => match no_object(c) {
+                _ => match address_below_objects(c) {
                     Some(number) => ConstKind::DanglingAddress(number),
                     None => self.foreign_constant(c),
                 },
@@ -153,7 +153,7 @@ impl Importer<'_> {
     }
 
     /// Matches a constant that is a symbol's address plus an offset in bytes.
-    fn address(&mut self, c: LLVMValueRef) -> Option<(Symbol, i64)> {
+    fn symbol_and_offset(&mut self, c: LLVMValueRef) -> Option<(Symbol, i64)> {
         unsafe {
             let (mut symbol, mut offset) = (null_mut(), 0);
             if LLVMIsAConstant(c).is_null() || LLVMGetTypeKind(LLVMTypeOf(c)) != LLVMPointerTypeKind
@@ -163,8 +163,8 @@ impl Importer<'_> {
             if gr_symbol_offset(c, self.host.module, &mut symbol, &mut offset) == 0 {
                 return None;
             }
-            if is_second_name(symbol) {
-                let (variable, inside) = self.address(LLVMAliasGetAliasee(symbol))?;
+            if is_variable_alias(symbol) {
+                let (variable, inside) = self.symbol_and_offset(LLVMAliasGetAliasee(symbol))?;
                 return Some((variable, inside.checked_add(offset)?));
             }
             Some((self.symbol(symbol)?, offset))
@@ -176,7 +176,7 @@ impl Importer<'_> {
         match unsafe { LLVMGetValueKind(value) } {
             LLVMValueKind::LLVMFunctionValueKind => Some(Symbol::Func(self.func(value))),
             LLVMValueKind::LLVMGlobalVariableValueKind => Some(Symbol::Global(self.global(value))),
-            LLVMValueKind::LLVMGlobalAliasValueKind if is_exact_name(value) => {
+            LLVMValueKind::LLVMGlobalAliasValueKind if is_function_alias(value) => {
                 self.symbol(unsafe { LLVMAliasGetAliasee(value) })
             }
             LLVMValueKind::LLVMGlobalAliasValueKind | LLVMValueKind::LLVMGlobalIFuncValueKind => {
@@ -199,7 +199,7 @@ impl Importer<'_> {
             Global {
                 ty,
                 constant: LLVMIsGlobalConstant(g) != 0
-                    || is_class_record(&name)
+                    || is_vtable_or_typeinfo(&name)
                     || self.is_never_written(g),
                 name,
                 thread_local: LLVMGetThreadLocalMode(g) != LLVMThreadLocalMode::LLVMNotThreadLocal,
@@ -242,13 +242,13 @@ impl Importer<'_> {
             }
             match self.initializer(init) {
                 Some(image) => self.unit.globals[id].init = Some(image),
-                None => self.unit.globals[id].unparsed_symbols = self.named_in(init),
+                None => self.unit.globals[id].unparsed_symbols = self.referenced_symbols(init),
             }
         }
     }
 
     /// Returns the symbols that a constant references, at any depth.
-    fn named_in(&mut self, constant: LLVMValueRef) -> Vec<Symbol> {
+    fn referenced_symbols(&mut self, constant: LLVMValueRef) -> Vec<Symbol> {
         let (mut seen, mut work, mut found) = (HashSet::new(), vec![constant], Vec::new());
         while let Some(c) = work.pop() {
             unsafe {
@@ -276,7 +276,7 @@ impl Importer<'_> {
     fn initializer(&mut self, init: LLVMValueRef) -> Option<Initializer> {
         let layout = self.data_layout;
         let size = unsafe { LLVMABISizeOfType(layout, LLVMTypeOf(init)) };
-        if size > MOST_INITIAL_BYTES || !self.unit.layout.little_endian {
+        if size > INITIALIZER_BYTES_MAX || !self.unit.layout.little_endian {
             return None;
         }
         let mut image = Initializer {
@@ -296,7 +296,7 @@ impl Importer<'_> {
                         // The binding declares the address of the length as an integer.
                         let mut len = 0usize;
                         let data = LLVMGetRawDataValues(c, (&raw mut len) as usize).cast::<u8>();
-                        put(&mut image.bytes, at, std::slice::from_raw_parts(data, len))?;
+                        write_bytes(&mut image.bytes, at, std::slice::from_raw_parts(data, len))?;
                     }
                     LLVMConstantStructValueKind => {
                         for i in 0..LLVMGetNumOperands(c) as u32 {
@@ -312,7 +312,7 @@ impl Importer<'_> {
                     }
                     LLVMConstantIntValueKind if LLVMGetTypeKind(t) == LLVMIntegerTypeKind => {
                         let bytes = LLVMStoreSizeOfType(layout, t) as usize;
-                        put(
+                        write_bytes(
                             &mut image.bytes,
                             at,
                             integer(c)?.to_le_bytes().get(..bytes)?,
@@ -320,14 +320,14 @@ impl Importer<'_> {
                     }
                     LLVMConstantFPValueKind if LLVMGetTypeKind(t) != LLVMVectorTypeKind => {
                         let bytes = LLVMStoreSizeOfType(layout, t) as usize;
-                        put(&mut image.bytes, at, float(c).to_le_bytes().get(..bytes)?)?;
+                        write_bytes(&mut image.bytes, at, float(c).to_le_bytes().get(..bytes)?)?;
                     }
-                    _ if let Some(number) = number_as_address(c) => {
+                    _ if let Some(number) = inttoptr_constant(c) => {
                         let bytes = LLVMStoreSizeOfType(layout, t) as usize;
-                        put(&mut image.bytes, at, number.to_le_bytes().get(..bytes)?)?;
+                        write_bytes(&mut image.bytes, at, number.to_le_bytes().get(..bytes)?)?;
                     }
                     _ => {
-                        let (target, addend) = self.address(as_pointer(layout, c))?;
+                        let (target, addend) = self.symbol_and_offset(strip_ptrtoint(layout, c))?;
                         image.relocations.push(Relocation {
                             offset_bytes: at,
                             target,
@@ -344,7 +344,7 @@ impl Importer<'_> {
 
 /// Returns the pointer behind a `ptrtoint` constant of full width (flang stores the addresses of type-bound
 /// procedures as integers); any other constant unchanged.
-fn as_pointer(layout: LLVMTargetDataRef, c: LLVMValueRef) -> LLVMValueRef {
+fn strip_ptrtoint(layout: LLVMTargetDataRef, c: LLVMValueRef) -> LLVMValueRef {
     unsafe {
         let is_number = LLVMGetValueKind(c) == LLVMConstantExprValueKind
             && LLVMGetConstOpcode(c) == LLVMOpcode::LLVMPtrToInt;
@@ -360,7 +360,7 @@ fn as_pointer(layout: LLVMTargetDataRef, c: LLVMValueRef) -> LLVMValueRef {
     }
 }
 
-fn put(image: &mut [u8], at: u64, bytes: &[u8]) -> Option<()> {
+fn write_bytes(image: &mut [u8], at: u64, bytes: &[u8]) -> Option<()> {
     let at = usize::try_from(at).ok()?;
     image.get_mut(at..at + bytes.len())?.copy_from_slice(bytes);
     Some(())
@@ -383,14 +383,14 @@ pub(super) fn linkage(l: LLVMLinkage) -> Linkage {
 /// Returns whether a variable is a vtable, a VTT, or type info by its name. The compiler emits these, and
 /// writing to them is forbidden (Itanium C++ ABI, §2.5, §2.9, §5.1.4). clang declares them non-constant if
 /// another file defines them.
-fn is_class_record(name: &str) -> bool {
+fn is_vtable_or_typeinfo(name: &str) -> bool {
     ["_ZTV", "_ZTT", "_ZTI", "_ZTS"]
         .iter()
         .any(|start| name.starts_with(start))
 }
 
 /// Returns whether a symbol is a non-interposable alias of a variable or of a part of a variable.
-fn is_second_name(symbol: LLVMValueRef) -> bool {
+fn is_variable_alias(symbol: LLVMValueRef) -> bool {
     unsafe {
         LLVMGetValueKind(symbol) == LLVMValueKind::LLVMGlobalAliasValueKind
             && LLVMGetTypeKind(LLVMGlobalGetValueType(symbol)) != LLVMFunctionTypeKind
@@ -400,7 +400,7 @@ fn is_second_name(symbol: LLVMValueRef) -> bool {
 
 /// Returns whether an alias is a non-interposable alias of a function: clang emits two names for a
 /// constructor if a class has no virtual bases.
-fn is_exact_name(alias: LLVMValueRef) -> bool {
+fn is_function_alias(alias: LLVMValueRef) -> bool {
     unsafe {
         let kind = LLVMGetValueKind(LLVMAliasGetAliasee(alias));
         let is_named = matches!(

@@ -18,7 +18,7 @@ use std::collections::HashSet;
 
 /// The most uses of a variable's address; beyond the limit, the variable counts as escaping to unknown
 /// code.
-const MOST_USES: usize = 1 << 14;
+const USES_MAX: usize = 1 << 14;
 
 /// Worklist of values derived from a variable's address.
 struct Search {
@@ -37,7 +37,7 @@ impl Search {
 
 impl Importer<'_> {
     /// Records the escapes of all imported mutable globals in the unit.
-    pub(super) fn state_given_away(&mut self) {
+    pub(super) fn record_escaping_globals(&mut self) {
         let variables: Vec<(LLVMValueRef, GlobalId)> = self
             .global_ids
             .iter()
@@ -45,21 +45,21 @@ impl Importer<'_> {
             .map(|(g, id)| (*g, *id))
             .collect();
         for (variable, id) in variables {
-            let found = self.given_away(variable);
+            let found = self.escapes_of(variable);
             if !found.stored_by.is_empty() || !found.pointers_stored_by.is_empty() {
                 self.unit.set_address_escapes(id, found);
             }
         }
     }
 
-    fn given_away(&self, variable: LLVMValueRef) -> AddressEscapes {
+    fn escapes_of(&self, variable: LLVMValueRef) -> AddressEscapes {
         let mut search = Search {
             work: vec![variable],
             seen: HashSet::from([variable]),
             found: AddressEscapes::default(),
         };
         while let Some(value) = search.work.pop() {
-            if search.seen.len() > MOST_USES {
+            if search.seen.len() > USES_MAX {
                 search.found.stored_by.insert(None);
                 search.found.pointers_stored_by.insert(None);
                 break;
@@ -67,7 +67,7 @@ impl Importer<'_> {
             let mut at = unsafe { LLVMGetFirstUse(value) };
             while !at.is_null() {
                 let user = unsafe { LLVMGetUser(at) };
-                self.used(&mut search, value, user);
+                self.visit_use(&mut search, value, user);
                 at = unsafe { LLVMGetNextUse(at) };
             }
         }
@@ -75,7 +75,7 @@ impl Importer<'_> {
     }
 
     /// Classifies a use of an address.
-    fn used(&self, search: &mut Search, value: LLVMValueRef, user: LLVMValueRef) {
+    fn visit_use(&self, search: &mut Search, value: LLVMValueRef, user: LLVMValueRef) {
         unsafe {
             match LLVMGetValueKind(user) {
                 LLVMGlobalVariableValueKind => {
@@ -92,10 +92,10 @@ impl Importer<'_> {
             }
             match LLVMGetInstructionOpcode(user) {
                 LLVMStore if LLVMGetOperand(user, 0) == value => {
-                    self.stored(search, user);
+                    self.visit_stored_address(search, user);
                 }
                 LLVMStore => {
-                    if self.is_wide(LLVMTypeOf(LLVMGetOperand(user, 0))) {
+                    if self.may_hold_address(LLVMTypeOf(LLVMGetOperand(user, 0))) {
                         search
                             .found
                             .pointers_stored_by
@@ -114,15 +114,15 @@ impl Importer<'_> {
                 LLVMPtrToInt => _ = search.found.stored_by.insert(self.function_of(user)),
                 LLVMGetElementPtr | LLVMBitCast | LLVMAddrSpaceCast | LLVMPHI | LLVMSelect
                 | LLVMInsertValue | LLVMExtractValue => search.follow(user),
-                LLVMCall | LLVMInvoke => self.passed(search, value, user),
-                LLVMRet => self.returned(search, user),
+                LLVMCall | LLVMInvoke => self.visit_argument(search, value, user),
+                LLVMRet => self.visit_returned_address(search, user),
                 _ => {}
             }
         }
     }
 
     /// Returns whether a type may hold an address: at least pointer size, and no floating-point type.
-    fn is_wide(&self, ty: LLVMTypeRef) -> bool {
+    fn may_hold_address(&self, ty: LLVMTypeRef) -> bool {
         let numbers = [LLVMFloatTypeKind, LLVMDoubleTypeKind, LLVMX86_FP80TypeKind];
         let bytes = unsafe { LLVMStoreSizeOfType(self.data_layout, ty) };
         bytes >= self.unit.layout.pointer_bytes
@@ -131,7 +131,7 @@ impl Importer<'_> {
 
     /// Records the store of an address; an address in a stack variable is followed through the loads of the
     /// variable.
-    fn stored(&self, search: &mut Search, store: LLVMValueRef) {
+    fn visit_stored_address(&self, search: &mut Search, store: LLVMValueRef) {
         unsafe {
             let place = LLVMGetOperand(store, 1);
             if LLVMIsAAllocaInst(place).is_null() {
@@ -143,7 +143,7 @@ impl Importer<'_> {
                 let user = LLVMGetUser(at);
                 if !LLVMIsALoadInst(user).is_null() {
                     search.follow(user);
-                } else if !keeps_variable(user, place) {
+                } else if !only_writes_variable(user, place) {
                     search.found.stored_by.insert(self.function_of(store));
                 }
                 at = LLVMGetNextUse(at);
@@ -152,11 +152,11 @@ impl Importer<'_> {
     }
 
     /// Follows an address argument into the callee, if the callee is defined.
-    fn passed(&self, search: &mut Search, value: LLVMValueRef, call: LLVMValueRef) {
+    fn visit_argument(&self, search: &mut Search, value: LLVMValueRef, call: LLVMValueRef) {
         unsafe {
             let callee = LLVMGetCalledValue(call);
             if LLVMGetValueKind(callee) != LLVMFunctionValueKind || LLVMIsDeclaration(callee) != 0 {
-                if may_set(call, callee, value) {
+                if may_write_argument(call, callee, value) {
                     search
                         .found
                         .pointers_stored_by
@@ -174,7 +174,7 @@ impl Importer<'_> {
     }
 
     /// Follows a returned address to all calls of the function.
-    fn returned(&self, search: &mut Search, end: LLVMValueRef) {
+    fn visit_returned_address(&self, search: &mut Search, end: LLVMValueRef) {
         unsafe {
             let function = LLVMGetBasicBlockParent(LLVMGetInstructionParent(end));
             let mut at = LLVMGetFirstUse(function);
@@ -204,7 +204,11 @@ impl Importer<'_> {
 
 /// Returns whether an unknown callee may write to an address argument. Lifetime and debug markers, the
 /// source of a copy, and requests for a derivative do not write.
-unsafe fn may_set(call: LLVMValueRef, callee: LLVMValueRef, value: LLVMValueRef) -> bool {
+unsafe fn may_write_argument(
+    call: LLVMValueRef,
+    callee: LLVMValueRef,
+    value: LLVMValueRef,
+) -> bool {
     unsafe {
         let name = name_of(callee);
         let marks = ["llvm.lifetime", "llvm.dbg", "llvm.invariant", "llvm.assume"];
@@ -216,7 +220,7 @@ unsafe fn may_set(call: LLVMValueRef, callee: LLVMValueRef, value: LLVMValueRef)
 }
 
 /// Returns whether a use of a stack variable only stores to the variable or marks its lifetime.
-unsafe fn keeps_variable(user: LLVMValueRef, variable: LLVMValueRef) -> bool {
+unsafe fn only_writes_variable(user: LLVMValueRef, variable: LLVMValueRef) -> bool {
     unsafe {
         let writes = !LLVMIsAStoreInst(user).is_null() && LLVMGetOperand(user, 1) == variable;
         let marks = || {

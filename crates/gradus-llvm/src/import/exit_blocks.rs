@@ -19,11 +19,11 @@ use crate::restructure::Kind;
 use std::collections::HashMap;
 
 /// The most copied blocks: a multiple of the function's blocks, plus a constant.
-const MOST_PER_BLOCK: usize = 4;
-const MOST: usize = 4096;
+const COPIES_PER_BLOCK_MAX: usize = 4;
+const COPIES_BASE_MAX: usize = 4096;
 
 /// Copies the exit blocks that several landing pads share.
-pub(super) fn part(source: &mut Source) {
+pub(super) fn duplicate_exit_blocks(source: &mut Source) {
     let count = source.blocks.len();
     let comes_back = can_return(source);
     let leads_out = |source: &Source, pad: usize| {
@@ -33,19 +33,19 @@ pub(super) fn part(source: &mut Source) {
                 .iter()
                 .all(|b| !comes_back[*b])
     };
-    let (mut taken, pads) = reached(source, &leads_out);
-    let mut left = MOST + MOST_PER_BLOCK * count;
+    let (mut taken, pads) = reachable_without_exit_pads(source, &leads_out);
+    let mut left = COPIES_BASE_MAX + COPIES_PER_BLOCK_MAX * count;
     for pad in pads {
         let Some(&entry) = source.cfg.nodes[pad].successors.first() else {
             continue;
         };
-        let blocks = all_behind(source, entry);
+        let blocks = reachable_from(source, entry);
         let shared = blocks.iter().any(|block| taken[*block]);
         if !shared {
             blocks.iter().for_each(|block| taken[*block] = true);
         } else if blocks.len() <= left {
             left -= blocks.len();
-            copy(source, pad, &blocks);
+            copy_exit_blocks(source, pad, &blocks);
         }
     }
 }
@@ -72,7 +72,10 @@ fn can_return(source: &Source) -> Vec<bool> {
 }
 
 /// Returns the blocks reachable without passing an exit pad, and the reachable exit pads.
-fn reached(source: &Source, leads_out: &dyn Fn(&Source, usize) -> bool) -> (Vec<bool>, Vec<usize>) {
+fn reachable_without_exit_pads(
+    source: &Source,
+    leads_out: &dyn Fn(&Source, usize) -> bool,
+) -> (Vec<bool>, Vec<usize>) {
     let mut seen = vec![false; source.blocks.len()];
     let mut pads = Vec::new();
     let mut work = vec![source.cfg.entry];
@@ -89,7 +92,7 @@ fn reached(source: &Source, leads_out: &dyn Fn(&Source, usize) -> bool) -> (Vec<
     (seen, pads)
 }
 
-fn all_behind(source: &Source, entry: usize) -> Vec<usize> {
+fn reachable_from(source: &Source, entry: usize) -> Vec<usize> {
     let mut seen = std::collections::HashSet::new();
     let mut found = Vec::new();
     let mut work = vec![entry];
@@ -104,14 +107,14 @@ fn all_behind(source: &Source, entry: usize) -> Vec<usize> {
 }
 
 /// Redirects a landing pad to copies of `blocks`, its reachable blocks.
-fn copy(source: &mut Source, pad: usize, blocks: &[usize]) {
+fn copy_exit_blocks(source: &mut Source, pad: usize, blocks: &[usize]) {
     let first = source.blocks.len();
     let place: HashMap<usize, usize> = (blocks.iter().enumerate())
         .map(|(at, block)| (*block, first + at))
         .collect();
     let mut numbers: HashMap<u32, u32> = HashMap::new();
     for &block in blocks {
-        for number in defined(source, block) {
+        for number in defined_values(source, block) {
             let ty = source.types[number as usize];
             numbers.entry(number).or_insert_with(|| {
                 source.types.push(ty);
@@ -133,7 +136,7 @@ fn copy(source: &mut Source, pad: usize, blocks: &[usize]) {
         });
     }
     for &block in blocks {
-        let new = renamed(&source.blocks[block], &numbers);
+        let new = renumber_block(&source.blocks[block], &numbers);
         let mut node = source.cfg.nodes[block].clone();
         for to in &mut node.successors {
             *to = place[&*to];
@@ -150,7 +153,7 @@ fn copy(source: &mut Source, pad: usize, blocks: &[usize]) {
 }
 
 /// Returns the values that a block's instructions and its terminator define.
-fn defined(source: &Source, block: usize) -> Vec<u32> {
+fn defined_values(source: &Source, block: usize) -> Vec<u32> {
     let block = &source.blocks[block];
     let mut found: Vec<u32> = block.insts.iter().filter_map(|inst| inst.result).collect();
     if let End::Invoke(inst) | End::Stop(inst) = &block.end {
@@ -159,7 +162,7 @@ fn defined(source: &Source, block: usize) -> Vec<u32> {
     found
 }
 
-fn renamed(block: &Block, numbers: &HashMap<u32, u32>) -> Block {
+fn renumber_block(block: &Block, numbers: &HashMap<u32, u32>) -> Block {
     let number = |n: u32| numbers.get(&n).copied().unwrap_or(n);
     let of = |r: Ref| match r {
         Ref::Local(n) => Ref::Local(number(n)),

@@ -21,7 +21,7 @@ unsafe extern "C" {
     fn gr_location_function(location: LLVMMetadataRef, len: *mut usize) -> *const c_char;
 }
 
-extern "C" fn take_kind(names: *mut c_void, text: *const c_char, len: usize) {
+extern "C" fn push_kind(names: *mut c_void, text: *const c_char, len: usize) {
     let names = unsafe { &mut *names.cast::<Vec<String>>() };
     names.push(unsafe { text_of(text, len) });
 }
@@ -29,7 +29,7 @@ extern "C" fn take_kind(names: *mut c_void, text: *const c_char, len: usize) {
 /// Returns the names of all metadata kinds of a context, by number.
 pub(crate) fn metadata_kinds(ctx: LLVMContextRef) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    unsafe { gr_metadata_kinds(ctx, take_kind, (&raw mut names).cast()) };
+    unsafe { gr_metadata_kinds(ctx, push_kind, (&raw mut names).cast()) };
     names
 }
 
@@ -77,7 +77,7 @@ impl Importer<'_> {
                     meta.tbaa.is_some()
                 }
                 "tbaa.struct" => {
-                    meta.tbaa_struct = self.copied(*node).unwrap_or_default();
+                    meta.tbaa_struct = self.read_tbaa_struct(*node).unwrap_or_default();
                     !meta.tbaa_struct.is_empty()
                 }
                 "alias.scope" => self.scopes(*node).map(|s| meta.alias_scopes = s).is_some(),
@@ -155,7 +155,7 @@ impl Importer<'_> {
     }
 
     /// Reads the members of a `tbaa.struct` node `!{offset, size, tag, …}`; `None` for other forms.
-    fn copied(&mut self, node: LLVMMetadataRef) -> Option<Vec<TbaaStructMember>> {
+    fn read_tbaa_struct(&mut self, node: LLVMMetadataRef) -> Option<Vec<TbaaStructMember>> {
         let operands = self.operands(node);
         let (members, []) = operands.as_chunks() else {
             return None;
@@ -188,7 +188,7 @@ impl Importer<'_> {
                 continue;
             }
             let (name, members) = self.tbaa_members(top)?;
-            if stack.len() > MOST_TBAA_DEPTH {
+            if stack.len() > TBAA_DEPTH_MAX {
                 return None;
             }
             let waiting = stack.len();
@@ -329,4 +329,4 @@ impl Importer<'_> {
 /// LLVM's fixed number of the metadata kind `dbg`.
 const LOCATION_KIND: u32 = 0;
 /// The most nesting of TBAA type nodes; a deeper tag is preserved without being interpreted.
-const MOST_TBAA_DEPTH: usize = 4096;
+const TBAA_DEPTH_MAX: usize = 4096;

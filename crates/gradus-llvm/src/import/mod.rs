@@ -69,10 +69,10 @@ impl Imported {
 }
 
 /// Records the effects of generated runtime replacements, and drops their bodies.
-fn state_written(unit: &mut Unit) {
+fn record_replacement_effects(unit: &mut Unit) {
     for func in unit.functions.ids() {
         let name = &unit.functions[func].name;
-        if fortran::is_payload(name) {
+        if fortran::is_allocator(name) {
             unit.declare_allocator(func, 0);
         } else if !name.starts_with(QUERY_SYMBOL) || !unit.declare_equivalent(func, QUERY_SYMBOL) {
             continue;
@@ -95,7 +95,7 @@ struct Importer<'h> {
     kinds: Kinds,
     metadata_kinds: Vec<String>,
     /// Enables copies of shared exit blocks per landing pad.
-    parts_ways: bool,
+    copies_exit_blocks: bool,
     const_ids: HashMap<LLVMValueRef, ConstId>,
     func_ids: HashMap<LLVMValueRef, FuncId>,
     global_ids: HashMap<LLVMValueRef, GlobalId>,
@@ -119,17 +119,21 @@ impl Host {
         }
         let reached = self.reached(roots);
         let mut imported = self.import_functions(&reached.functions, true);
-        for name in reached.last.iter().map(|f| unsafe { name_of(*f) }) {
+        for name in reached.no_return.iter().map(|f| unsafe { name_of(*f) }) {
             if let Some(func) = imported.unit.function(&name) {
                 imported.unit.declare_no_return(func);
             }
         }
-        for name in reached.aside.iter().map(|f| unsafe { name_of(*f) }) {
+        for name in reached
+            .only_before_no_return
+            .iter()
+            .map(|f| unsafe { name_of(*f) })
+        {
             if let Some(func) = imported.unit.function(&name) {
                 imported.unit.declare_inactive(func);
             }
         }
-        state_written(&mut imported.unit);
+        record_replacement_effects(&mut imported.unit);
         Ok(imported)
     }
 
@@ -159,15 +163,15 @@ impl Host {
             }
         }
         importer.read_initializers();
-        importer.state_own_blocks();
-        importer.state_given_away();
+        importer.record_fresh_allocation_globals();
+        importer.record_escaping_globals();
         imported.unit = importer.unit;
         imported
     }
 }
 
 impl<'h> Importer<'h> {
-    fn new(host: &'h mut Host, parts_ways: bool) -> Importer<'h> {
+    fn new(host: &'h mut Host, copies_exit_blocks: bool) -> Importer<'h> {
         let mut unit = Unit::default();
         unit.layout = Layout::parse(&host.data_layout());
         let functions = host.functions();
@@ -180,7 +184,7 @@ impl<'h> Importer<'h> {
                 naked: attribute_kind("naked"),
             },
             metadata_kinds: metadata::metadata_kinds(host.ctx),
-            parts_ways,
+            copies_exit_blocks,
             const_ids: HashMap::new(),
             func_ids: HashMap::new(),
             global_ids: HashMap::new(),
@@ -198,13 +202,13 @@ impl<'h> Importer<'h> {
     fn import_body(&mut self, id: FuncId, function: LLVMValueRef) -> Result<usize, Refusal> {
         self.check_function(function)?;
         let mut source = cfg_reader::read(self, function)?;
-        if self.parts_ways {
-            exit_blocks::part(&mut source);
+        if self.copies_exit_blocks {
+            exit_blocks::duplicate_exit_blocks(&mut source);
         }
         let tree = restructure::restructure(&source.cfg).map_err(|_| Refusal::ControlFlow)?;
         let scope = source.scope(&tree);
         let has_records = !unsafe { LLVMGetSubprogram(function) }.is_null();
-        let (body, origins) = body::make(self, &source, &tree, &scope, (id, has_records))?;
+        let (body, origins) = body::build_body(self, &source, &tree, &scope, (id, has_records))?;
         self.unit.functions[id].body = Some(Box::new(body));
         self.host.tables.origins.insert(id, origins);
         Ok(source.size)

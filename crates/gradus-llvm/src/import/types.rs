@@ -21,7 +21,11 @@ impl Importer<'_> {
             }
             let waiting = stack.len();
             let known = &self.host.tables.type_ids;
-            stack.extend(parts_of(top).into_iter().filter(|p| !known.contains_key(p)));
+            stack.extend(
+                member_types(top)
+                    .into_iter()
+                    .filter(|p| !known.contains_key(p)),
+            );
             if stack.len() == waiting {
                 stack.pop();
                 let made = self.make(top);
@@ -45,7 +49,7 @@ impl Importer<'_> {
     /// Creates a type from numbered member types.
     fn make(&self, t: LLVMTypeRef) -> Type {
         let id = |p: LLVMTypeRef| self.host.tables.type_ids[&p];
-        let ids = |t| parts_of(t).into_iter().map(id).collect::<Vec<_>>();
+        let ids = |t| member_types(t).into_iter().map(id).collect::<Vec<_>>();
         unsafe {
             let kind = LLVMGetTypeKind(t);
             if let Some(float) = float_kind(kind) {
@@ -101,7 +105,7 @@ impl Importer<'_> {
 }
 
 /// Returns the member types of a type; a function's result comes first.
-fn parts_of(t: LLVMTypeRef) -> Vec<LLVMTypeRef> {
+fn member_types(t: LLVMTypeRef) -> Vec<LLVMTypeRef> {
     unsafe {
         match LLVMGetTypeKind(t) {
             LLVMVectorTypeKind | LLVMScalableVectorTypeKind | LLVMArrayTypeKind => {

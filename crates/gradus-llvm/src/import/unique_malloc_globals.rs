@@ -9,16 +9,16 @@ use llvm_sys::prelude::LLVMValueRef;
 
 impl Importer<'_> {
     /// Records the property for all imported globals.
-    pub(super) fn state_own_blocks(&mut self) {
+    pub(super) fn record_fresh_allocation_globals(&mut self) {
         let variables: Vec<_> = self.global_ids.iter().map(|(g, id)| (*g, *id)).collect();
         for (variable, id) in variables {
-            if self.leads_to_own_blocks(variable) {
+            if self.holds_only_allocations(variable) {
                 self.unit.declare_fresh_block_pointer(id);
             }
         }
     }
 
-    fn leads_to_own_blocks(&mut self, variable: LLVMValueRef) -> bool {
+    fn holds_only_allocations(&mut self, variable: LLVMValueRef) -> bool {
         unsafe {
             let is_variable =
                 LLVMGetValueKind(variable) == LLVMValueKind::LLVMGlobalVariableValueKind;

@@ -15,14 +15,14 @@ use llvm_sys::prelude::LLVMValueRef;
 use std::collections::HashSet;
 
 /// The most uses of a variable's address; beyond the limit, the variable counts as written.
-const MOST_USES: usize = 1 << 12;
+const USES_MAX: usize = 1 << 12;
 
 /// The effect of a use of an address.
 enum Use {
     /// The use neither writes nor captures.
     Reads,
     /// The use yields a value that points to the variable.
-    Leads(LLVMValueRef),
+    PointsInto(LLVMValueRef),
     /// Any other use.
     Writes,
 }
@@ -50,11 +50,11 @@ impl Importer<'_> {
         while let Some(value) = work.pop() {
             let mut at = unsafe { LLVMGetFirstUse(value) };
             while !at.is_null() {
-                match unsafe { use_of(value, LLVMGetUser(at)) } {
+                match unsafe { classify_use(value, LLVMGetUser(at)) } {
                     Use::Reads => {}
                     Use::Writes => return false,
-                    Use::Leads(_) if seen.len() > MOST_USES => return false,
-                    Use::Leads(next) => {
+                    Use::PointsInto(_) if seen.len() > USES_MAX => return false,
+                    Use::PointsInto(next) => {
                         if seen.insert(next) {
                             work.push(next);
                         }
@@ -67,7 +67,7 @@ impl Importer<'_> {
     }
 }
 
-unsafe fn use_of(value: LLVMValueRef, user: LLVMValueRef) -> Use {
+unsafe fn classify_use(value: LLVMValueRef, user: LLVMValueRef) -> Use {
     unsafe {
         let opcode = match LLVMGetValueKind(user) {
             LLVMInstructionValueKind => LLVMGetInstructionOpcode(user),
@@ -78,15 +78,15 @@ unsafe fn use_of(value: LLVMValueRef, user: LLVMValueRef) -> Use {
             LLVMLoad if LLVMGetVolatile(user) == 0 => Use::Reads,
             LLVMICmp => Use::Reads,
             LLVMGetElementPtr | LLVMBitCast | LLVMAddrSpaceCast | LLVMPHI | LLVMSelect
-            | LLVMFreeze => Use::Leads(user),
-            LLVMCall | LLVMInvoke => passed(value, user),
+            | LLVMFreeze => Use::PointsInto(user),
+            LLVMCall | LLVMInvoke => classify_argument(value, user),
             _ => Use::Writes,
         }
     }
 }
 
 /// Classifies the use of an address as an argument of a call.
-unsafe fn passed(value: LLVMValueRef, call: LLVMValueRef) -> Use {
+unsafe fn classify_argument(value: LLVMValueRef, call: LLVMValueRef) -> Use {
     unsafe {
         let callee = LLVMGetCalledValue(call);
         if LLVMGetValueKind(callee) != LLVMFunctionValueKind || callee == value {
@@ -111,7 +111,7 @@ unsafe fn passed(value: LLVMValueRef, call: LLVMValueRef) -> Use {
         }
         let seen = LLVMIsDeclaration(callee) == 0 && LLVMGetNumArgOperands(call) > place;
         match seen && LLVMCountParams(callee) > place {
-            true => Use::Leads(LLVMGetParam(callee, place)),
+            true => Use::PointsInto(LLVMGetParam(callee, place)),
             false => Use::Writes,
         }
     }

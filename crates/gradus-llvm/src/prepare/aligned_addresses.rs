@@ -14,28 +14,28 @@ use llvm_sys::{LLVMOpcode, LLVMTypeKind};
 use std::collections::HashSet;
 
 /// The most operations between an address and the integer derived from it.
-const STEPS: usize = 8;
+const STEPS_MAX: usize = 8;
 
 /// The most values in the computation of an integer.
-const MOST_VALUES: usize = 64;
+const VALUES_MAX: usize = 64;
 
 impl Host {
     /// Rewrites rounded addresses in differentiated functions as offsets from their original addresses.
     pub(crate) fn offset_rounded_addresses(&self) {
         for f in self.reached_by_differentiated() {
             unsafe {
-                for cast in casts_in(f) {
-                    self.offset(cast);
+                for cast in inttoptr_casts(f) {
+                    self.rewrite_cast(cast);
                 }
             }
         }
     }
 
     /// Replaces an `inttoptr` of a rounded or displaced address.
-    unsafe fn offset(&self, cast: LLVMValueRef) {
+    unsafe fn rewrite_cast(&self, cast: LLVMValueRef) {
         unsafe {
             let moved = LLVMGetOperand(cast, 0);
-            let Some(start) = start_of(moved, STEPS) else {
+            let Some(start) = original_address(moved, STEPS_MAX) else {
                 // Not an error: the integer is not derived from an address.
                 return;
             };
@@ -46,7 +46,7 @@ impl Host {
             }
             let b = LLVMCreateBuilderInContext(self.ctx);
             LLVMPositionBuilderBefore(b, cast);
-            let mut offset = offset_of(b, moved);
+            let mut offset = emit_offset(b, moved);
             let byte = LLVMInt8TypeInContext(self.ctx);
             let rounded = LLVMBuildGEP2(b, byte, start, &mut offset, 1, NO_NAME);
             LLVMDisposeBuilder(b);
@@ -69,28 +69,28 @@ enum Step {
 }
 
 /// Returns the address that an integer is derived from by at most `steps` operations.
-unsafe fn start_of(value: LLVMValueRef, steps: usize) -> Option<LLVMValueRef> {
+unsafe fn original_address(value: LLVMValueRef, steps: usize) -> Option<LLVMValueRef> {
     unsafe {
         if opcode_of(value) == Some(LLVMOpcode::LLVMPtrToInt) {
             return Some(LLVMGetOperand(value, 0));
         }
-        let (from, step) = step_of(value)?;
+        let (from, step) = address_step(value)?;
         let left = steps.checked_sub(1)?;
-        let start = start_of(from, left)?;
+        let start = original_address(from, left)?;
         match step {
-            Step::Either(other) if start_of(other, left) != Some(start) => None,
+            Step::Either(other) if original_address(other, left) != Some(start) => None,
             _ => Some(start),
         }
     }
 }
 
 /// Emits the offset of an integer from its original address, at the builder's position.
-unsafe fn offset_of(b: LLVMBuilderRef, value: LLVMValueRef) -> LLVMValueRef {
+unsafe fn emit_offset(b: LLVMBuilderRef, value: LLVMValueRef) -> LLVMValueRef {
     unsafe {
-        let Some((from, step)) = step_of(value) else {
+        let Some((from, step)) = address_step(value) else {
             return LLVMConstNull(LLVMTypeOf(value));
         };
-        let offset = offset_of(b, from);
+        let offset = emit_offset(b, from);
         match step {
             Step::Same => offset,
             Step::Plus(more) => LLVMBuildAdd(b, offset, more, NO_NAME),
@@ -100,7 +100,7 @@ unsafe fn offset_of(b: LLVMBuilderRef, value: LLVMValueRef) -> LLVMValueRef {
                 LLVMBuildSub(b, offset, rest, NO_NAME)
             }
             Step::Either(other) => {
-                let other = offset_of(b, other);
+                let other = emit_offset(b, other);
                 LLVMBuildSelect(b, LLVMGetOperand(value, 0), offset, other, NO_NAME)
             }
         }
@@ -108,7 +108,7 @@ unsafe fn offset_of(b: LLVMBuilderRef, value: LLVMValueRef) -> LLVMValueRef {
 }
 
 /// Returns the input of an operation that rounds or displaces an integer, and the operation.
-unsafe fn step_of(value: LLVMValueRef) -> Option<(LLVMValueRef, Step)> {
+unsafe fn address_step(value: LLVMValueRef) -> Option<(LLVMValueRef, Step)> {
     unsafe {
         let opcode = opcode_of(value)?;
         if LLVMGetTypeKind(LLVMTypeOf(value)) != LLVMTypeKind::LLVMIntegerTypeKind
@@ -118,13 +118,13 @@ unsafe fn step_of(value: LLVMValueRef) -> Option<(LLVMValueRef, Step)> {
         }
         let operand = |index| LLVMGetOperand(value, index);
         match opcode {
-            LLVMOpcode::LLVMAdd if is_number(operand(1)) => {
+            LLVMOpcode::LLVMAdd if has_no_provenance(operand(1)) => {
                 Some((operand(0), Step::Plus(operand(1))))
             }
-            LLVMOpcode::LLVMAdd if is_number(operand(0)) => {
+            LLVMOpcode::LLVMAdd if has_no_provenance(operand(0)) => {
                 Some((operand(1), Step::Plus(operand(0))))
             }
-            LLVMOpcode::LLVMSub if is_number(operand(1)) => {
+            LLVMOpcode::LLVMSub if has_no_provenance(operand(1)) => {
                 Some((operand(0), Step::Minus(operand(1))))
             }
             LLVMOpcode::LLVMAnd if !LLVMIsAConstantInt(operand(1)).is_null() => {
@@ -143,7 +143,7 @@ unsafe fn step_of(value: LLVMValueRef) -> Option<(LLVMValueRef, Step)> {
 
 /// Returns whether an integer is computed from constants, and from loads, calls and arguments of at most 32
 /// bits. Such values are too short for an address, so the distance of two objects is excluded.
-unsafe fn is_number(value: LLVMValueRef) -> bool {
+unsafe fn has_no_provenance(value: LLVMValueRef) -> bool {
     let (mut open, mut seen) = (vec![value], HashSet::from([value]));
     while let Some(value) = open.pop() {
         unsafe {
@@ -152,13 +152,13 @@ unsafe fn is_number(value: LLVMValueRef) -> bool {
             }
             let ty = LLVMTypeOf(value);
             let is_integer = LLVMGetTypeKind(ty) == LLVMTypeKind::LLVMIntegerTypeKind;
-            let made = opcode_of(value).is_some_and(keeps_numbers);
-            if !is_integer || seen.len() > MOST_VALUES {
+            let made = opcode_of(value).is_some_and(is_integer_computation);
+            if !is_integer || seen.len() > VALUES_MAX {
                 return false;
             }
             if !made {
                 let is_short = LLVMGetIntTypeWidth(ty) <= 32;
-                let other = opcode_of(value).is_none_or(leads_elsewhere);
+                let other = opcode_of(value).is_none_or(is_load_or_call);
                 if is_short && other {
                     continue;
                 }
@@ -174,7 +174,7 @@ unsafe fn is_number(value: LLVMValueRef) -> bool {
 }
 
 /// Returns whether an instruction computes an integer from its integer operands.
-fn keeps_numbers(opcode: LLVMOpcode) -> bool {
+fn is_integer_computation(opcode: LLVMOpcode) -> bool {
     use LLVMOpcode::*;
     let sums = matches!(opcode, LLVMAdd | LLVMSub | LLVMMul | LLVMShl | LLVMLShr);
     let bits = matches!(opcode, LLVMAShr | LLVMAnd | LLVMOr | LLVMXor);
@@ -187,7 +187,7 @@ fn keeps_numbers(opcode: LLVMOpcode) -> bool {
 }
 
 /// Returns whether an instruction's result is a source: a load or a call.
-fn leads_elsewhere(opcode: LLVMOpcode) -> bool {
+fn is_load_or_call(opcode: LLVMOpcode) -> bool {
     matches!(opcode, LLVMOpcode::LLVMLoad | LLVMOpcode::LLVMCall)
 }
 
@@ -200,7 +200,7 @@ unsafe fn opcode_of(value: LLVMValueRef) -> Option<LLVMOpcode> {
 }
 
 /// Returns the `inttoptr` casts of a function.
-unsafe fn casts_in(f: LLVMValueRef) -> Vec<LLVMValueRef> {
+unsafe fn inttoptr_casts(f: LLVMValueRef) -> Vec<LLVMValueRef> {
     let becomes_one = |inst: &LLVMValueRef| unsafe {
         let alone = LLVMGetTypeKind(LLVMTypeOf(*inst)) == LLVMTypeKind::LLVMPointerTypeKind;
         LLVMGetInstructionOpcode(*inst) == LLVMOpcode::LLVMIntToPtr && alone

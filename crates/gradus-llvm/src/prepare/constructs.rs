@@ -20,7 +20,7 @@ impl Host {
     /// Removes `alwaysinline` from all functions without constructs. A function has constructs by itself or
     /// through another `alwaysinline` function with constructs. Returns the functions that lost the
     /// attribute; `None` if no `alwaysinline` function has constructs.
-    pub(crate) fn only_constructs_inlined(&mut self) -> Option<Vec<LLVMValueRef>> {
+    pub(crate) fn drop_alwaysinline_elsewhere(&mut self) -> Option<Vec<LLVMValueRef>> {
         let kind = attribute_kind("alwaysinline");
         let is_inlined =
             |f: LLVMValueRef| unsafe { !LLVMGetEnumAttributeAtIndex(f, FUNCTION, kind).is_null() };
@@ -55,7 +55,7 @@ impl Host {
     }
 
     /// Restores `alwaysinline` on functions.
-    pub(crate) fn inlined_again(&mut self, functions: &[LLVMValueRef]) {
+    pub(crate) fn restore_alwaysinline(&mut self, functions: &[LLVMValueRef]) {
         let kind = attribute_kind("alwaysinline");
         for &f in functions {
             unsafe {

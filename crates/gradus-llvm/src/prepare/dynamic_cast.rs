@@ -26,13 +26,13 @@ impl Host {
     /// # Errors
     /// LLVM's message if the module of the test function cannot be parsed or linked.
     pub fn write_out_casts(&mut self) -> Result<(), Diagnostic> {
-        let calls = self.plain_casts();
+        let calls = self.casts_with_known_offset();
         if calls.is_empty() {
             return Ok(());
         }
         let name = format!("{QUERY_SYMBOL}_cast");
         if !self.defines(&name) {
-            let module = self.read_text(question_text(&name).as_bytes(), &name)?;
+            let module = self.read_text(cast_test_text(&name).as_bytes(), &name)?;
             self.link_module(module, &name)?;
         }
         let Some(question) = self.function(&name) else {
@@ -43,14 +43,14 @@ impl Host {
             // without uses.
             LLVMSetLinkage(question, LLVMInternalLinkage);
             for (call, back) in calls {
-                self.choose(call, question, back);
+                self.replace_with_select(call, question, back);
             }
         }
         Ok(())
     }
 
     /// Returns the casts with a non-negative constant base offset, and the offset in bytes.
-    fn plain_casts(&self) -> Vec<(LLVMValueRef, u64)> {
+    fn casts_with_known_offset(&self) -> Vec<(LLVMValueRef, u64)> {
         let with_place = |call: LLVMValueRef| unsafe {
             let hint = LLVMGetOperand(call, 3);
             let is_number = LLVMGetValueKind(hint) == LLVMValueKind::LLVMConstantIntValueKind;
@@ -62,7 +62,7 @@ impl Host {
     }
 
     /// Replaces a cast by a call of the test function and a select.
-    unsafe fn choose(&self, call: LLVMValueRef, question: LLVMValueRef, back: u64) {
+    unsafe fn replace_with_select(&self, call: LLVMValueRef, question: LLVMValueRef, back: u64) {
         unsafe {
             let build = LLVMCreateBuilderInContext(self.ctx);
             LLVMPositionBuilderBefore(build, call);
@@ -85,7 +85,7 @@ impl Host {
     }
 }
 
-fn question_text(name: &str) -> String {
+fn cast_test_text(name: &str) -> String {
     format!(
         "declare ptr @{CAST}(ptr, ptr, ptr, i64)
 define i1 @{name}(ptr %of, ptr %from, ptr %to, i64 %back) noinline {{

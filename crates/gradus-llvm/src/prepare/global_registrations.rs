@@ -13,7 +13,7 @@ const FUNCTION: LLVMAttributeIndex = LLVMAttributeFunctionIndex;
 
 /// A scalar of a variable's initialiser.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Word {
+pub enum InitCell {
     /// The address of a function.
     Function(String),
     /// The address of a string.
@@ -28,7 +28,7 @@ pub enum Word {
 
 /// The changes of [`Host::hold`].
 #[must_use]
-pub struct Held {
+pub struct PinnedCalls {
     exposed: Exposed,
     /// The functions that may be inlined.
     inlinable: Vec<String>,
@@ -36,7 +36,7 @@ pub struct Held {
 
 impl Host {
     /// Returns the scalars of a variable's initialiser, in order; `None` if the variable is not defined.
-    pub fn words(&self, variable: &str) -> Option<Vec<Word>> {
+    pub fn initializer_cells(&self, variable: &str) -> Option<Vec<InitCell>> {
         let name = c_string(variable);
         let mut words = Vec::new();
         unsafe {
@@ -54,7 +54,7 @@ impl Host {
                     }
                     // A zero array or struct adds no cell.
                     LLVMValueKind::LLVMConstantAggregateZeroValueKind => {}
-                    _ => words.push(word(value)),
+                    _ => words.push(read_cell(value)),
                 }
             }
         }
@@ -62,7 +62,7 @@ impl Host {
     }
 
     /// Protects functions: they are neither inlined nor dropped as unused.
-    pub fn hold(&mut self, names: &[String]) -> Held {
+    pub fn hold(&mut self, names: &[String]) -> PinnedCalls {
         let (noinline, optnone) = (attribute_kind("noinline"), attribute_kind("optnone"));
         let mut inlinable = Vec::new();
         for name in names {
@@ -84,14 +84,14 @@ impl Host {
         let defined: Vec<String> = (names.iter().filter(|n| self.defines(n)))
             .cloned()
             .collect();
-        Held {
+        PinnedCalls {
             exposed: self.expose(&defined),
             inlinable,
         }
     }
 
     /// Undoes [`Host::hold`].
-    pub fn release(&mut self, held: Held) {
+    pub fn release(&mut self, held: PinnedCalls) {
         let noinline = attribute_kind("noinline");
         for name in &held.inlinable {
             if let Some(f) = self.function(name) {
@@ -103,7 +103,7 @@ impl Host {
 
     /// Replaces metadata strings among the arguments of calls of functions accepted by `wanted` by
     /// variables with the string as name.
-    pub fn name_strings(&mut self, wanted: &dyn Fn(&str) -> bool) {
+    pub fn metadata_strings_to_globals(&mut self, wanted: &dyn Fn(&str) -> bool) {
         let callees = self.functions().into_iter();
         let callees = callees.filter(|f| wanted(&unsafe { name_of(*f) }));
         let mut found: Vec<(LLVMValueRef, u32, String)> = Vec::new();
@@ -120,7 +120,9 @@ impl Host {
                         0
                     };
                     for i in 0..count {
-                        found.extend(string(LLVMGetOperand(user, i)).map(|text| (user, i, text)));
+                        found.extend(
+                            metadata_string(LLVMGetOperand(user, i)).map(|text| (user, i, text)),
+                        );
                     }
                     at = LLVMGetNextUse(at);
                 }
@@ -137,12 +139,12 @@ impl Host {
                 LLVMSetOperand(call, index, global);
             }
         }
-        self.touch();
+        self.invalidate_units();
     }
 }
 
 /// Returns the text of a metadata string.
-unsafe fn string(value: LLVMValueRef) -> Option<String> {
+unsafe fn metadata_string(value: LLVMValueRef) -> Option<String> {
     unsafe {
         if LLVMGetValueKind(value) != LLVMValueKind::LLVMMetadataAsValueValueKind {
             return None;
@@ -154,7 +156,7 @@ unsafe fn string(value: LLVMValueRef) -> Option<String> {
 }
 
 /// Reads a scalar constant, through casts.
-pub(crate) unsafe fn word(mut value: LLVMValueRef) -> Word {
+pub(crate) unsafe fn read_cell(mut value: LLVMValueRef) -> InitCell {
     unsafe {
         while LLVMGetValueKind(value) == LLVMValueKind::LLVMConstantExprValueKind {
             match LLVMGetConstOpcode(value) {
@@ -162,26 +164,26 @@ pub(crate) unsafe fn word(mut value: LLVMValueRef) -> Word {
                 | LLVMOpcode::LLVMPtrToInt
                 | LLVMOpcode::LLVMBitCast
                 | LLVMOpcode::LLVMAddrSpaceCast => value = LLVMGetOperand(value, 0),
-                _ => return Word::Other,
+                _ => return InitCell::Other,
             }
         }
         match LLVMGetValueKind(value) {
-            LLVMValueKind::LLVMFunctionValueKind => Word::Function(name_of(value)),
+            LLVMValueKind::LLVMFunctionValueKind => InitCell::Function(name_of(value)),
             LLVMValueKind::LLVMConstantIntValueKind => {
-                Word::Number(LLVMConstIntGetSExtValue(value))
+                InitCell::Number(LLVMConstIntGetSExtValue(value))
             }
-            LLVMValueKind::LLVMConstantPointerNullValueKind => Word::Number(0),
+            LLVMValueKind::LLVMConstantPointerNullValueKind => InitCell::Number(0),
             LLVMValueKind::LLVMGlobalVariableValueKind => {
                 let text = LLVMGetInitializer(value);
                 if text.is_null() || LLVMIsConstantString(text) == 0 {
-                    return Word::Variable(name_of(value));
+                    return InitCell::Variable(name_of(value));
                 }
                 let mut length = 0;
                 let start = LLVMGetAsString(text, &mut length);
                 let text = text_of(start, length);
-                Word::Text(text.trim_end_matches('\0').to_string())
+                InitCell::Text(text.trim_end_matches('\0').to_string())
             }
-            _ => Word::Other,
+            _ => InitCell::Other,
         }
     }
 }

@@ -25,9 +25,9 @@ const RAISED: &str = "3000";
 /// Marks a function that a request names.
 const ROOT: &str = "gradus-differentiated";
 /// Marks a function that is not inlined before differentiation.
-const APART: &str = "gradus-apart";
+const NOT_INLINED: &str = "gradus-apart";
 /// Marks a function that is always inlined before differentiation.
-const TAKEN_IN: &str = "gradus-taken-in";
+const FORCED_INLINE: &str = "gradus-taken-in";
 /// Index of the task function among the arguments of the call that allocates a task.
 const TASK_ENTRY: u32 = 5;
 
@@ -35,7 +35,7 @@ impl Host {
     /// Marks a function as differentiated; unknown names are ignored.
     pub fn mark_differentiated(&mut self, name: &str) {
         if let Some(f) = self.function(name) {
-            self.set_text(f, ROOT, "");
+            self.set_string_attribute(f, ROOT, "");
         }
     }
 
@@ -45,7 +45,7 @@ impl Host {
         let mut roots = Vec::new();
         for f in self.functions() {
             let name = unsafe { name_of(f) };
-            if self.has_text(f, ROOT) {
+            if self.has_string_attribute(f, ROOT) {
                 roots.push(name.clone());
             }
             if unsafe { LLVMIsDeclaration(f) } != 0 && differentiation_call(&name).is_some() {
@@ -67,11 +67,11 @@ impl Host {
 
     /// Raises the inline threshold of all functions reachable from the differentiated functions.
     pub(crate) fn raise_inlining(&mut self) {
-        self.keep_text_apart();
-        self.keep_tasks_apart();
+        self.forbid_inlining_text();
+        self.forbid_inlining_tasks();
         let reached = self.reached_by_differentiated();
-        for f in libstdcxx_vectors::called_for_several(&reached) {
-            self.take_in(f);
+        for f in libstdcxx_vectors::called_for_several_members(&reached) {
+            self.force_inlining(f);
         }
         for f in reached {
             let linkage = unsafe { LLVMGetLinkage(f) };
@@ -81,18 +81,18 @@ impl Host {
                     | LLVMLinkage::LLVMPrivateLinkage
                     | LLVMLinkage::LLVMLinkOnceODRLinkage
             );
-            if own && !self.has_text(f, THRESHOLD) {
-                self.set_text(f, THRESHOLD, RAISED);
+            if own && !self.has_string_attribute(f, THRESHOLD) {
+                self.set_string_attribute(f, THRESHOLD, RAISED);
             }
         }
     }
 
     /// Disables inlining of text functions. Their calls are known to carry no derivative; inlined copies of
     /// characters would be bytes of unknown type.
-    fn keep_text_apart(&mut self) {
+    fn forbid_inlining_text(&mut self) {
         for f in self.functions() {
             if is_cpp_text_function(&unsafe { name_of(f) }) {
-                self.keep_apart(f);
+                self.forbid_inlining(f);
             }
         }
     }
@@ -100,21 +100,21 @@ impl Host {
     /// Disables inlining of task functions. A task that may run immediately (`if`, `final`) has a direct
     /// call next to the call that enqueues it: both name the task function, and raising matches the two by
     /// that name.
-    fn keep_tasks_apart(&mut self) {
+    fn forbid_inlining_tasks(&mut self) {
         for f in self.functions() {
             let known = lookup(&unsafe { name_of(f) });
             if known == Some(ExternalFn::OpenMp(OpenMpFn::TaskAlloc)) {
-                for entry in unsafe { arguments(f, TASK_ENTRY) } {
-                    self.keep_apart(entry);
+                for entry in unsafe { function_arguments_at(f, TASK_ENTRY) } {
+                    self.forbid_inlining(entry);
                 }
             }
         }
     }
 
     /// Disables inlining of a function, unless the function states its inlining itself.
-    fn keep_apart(&mut self, f: LLVMValueRef) {
+    fn forbid_inlining(&mut self, f: LLVMValueRef) {
         if !self.states_inlining(f) {
-            self.set_text(f, APART, "");
+            self.set_string_attribute(f, NOT_INLINED, "");
             unsafe {
                 let attribute = LLVMCreateEnumAttribute(self.ctx, attribute_kind("noinline"), 0);
                 LLVMAddAttributeAtIndex(f, FUNCTION, attribute);
@@ -124,9 +124,9 @@ impl Host {
 
     /// Forces inlining of a function, unless the function states its inlining itself. LLVM's inliner reads
     /// the raised threshold last, and gives up earlier on a function of high cost.
-    fn take_in(&mut self, f: LLVMValueRef) {
+    fn force_inlining(&mut self, f: LLVMValueRef) {
         if !self.states_inlining(f) {
-            self.set_text(f, TAKEN_IN, "");
+            self.set_string_attribute(f, FORCED_INLINE, "");
             unsafe {
                 let attribute =
                     LLVMCreateEnumAttribute(self.ctx, attribute_kind("alwaysinline"), 0);
@@ -144,15 +144,15 @@ impl Host {
     }
 
     /// Removes the raised threshold, the marks and the added attributes.
-    pub(crate) fn lower_inlining(&mut self) {
+    pub(crate) fn reset_inlining(&mut self) {
         for f in self.functions() {
-            for (mark, attribute) in [(APART, "noinline"), (TAKEN_IN, "alwaysinline")] {
-                if self.has_text(f, mark) {
+            for (mark, attribute) in [(NOT_INLINED, "noinline"), (FORCED_INLINE, "alwaysinline")] {
+                if self.has_string_attribute(f, mark) {
                     let kind = attribute_kind(attribute);
                     unsafe { LLVMRemoveEnumAttributeAtIndex(f, FUNCTION, kind) };
                 }
             }
-            for key in [THRESHOLD, ROOT, APART, TAKEN_IN] {
+            for key in [THRESHOLD, ROOT, NOT_INLINED, FORCED_INLINE] {
                 let key_len = key.len() as u32;
                 unsafe {
                     LLVMRemoveStringAttributeAtIndex(f, FUNCTION, key.as_ptr().cast(), key_len)
@@ -164,7 +164,7 @@ impl Host {
     /// Enables or disables `noinline` on the tape's allocation functions. A derivative that is
     /// differentiated again requires these calls: after inlining, the whole tape would be a single block of
     /// memory.
-    pub fn keep_tape_calls(&mut self, keep: bool) {
+    pub fn set_tape_noinline(&mut self, keep: bool) {
         let noinline = attribute_kind("noinline");
         for name in [TAPE_PUSH, TAPE_RELEASE] {
             let Some(f) = self.function(name) else {
@@ -184,7 +184,7 @@ impl Host {
 
     /// Enables or disables `noduplicate` on calls of the OpenMP runtime: a pass that copies the opening
     /// call of a construct but not the closing call would destroy the construct.
-    pub(crate) fn keep_parallel_calls_single(&mut self, keep: bool) {
+    pub(crate) fn set_openmp_noduplicate(&mut self, keep: bool) {
         let noduplicate = attribute_kind("noduplicate");
         for f in self.functions() {
             let known = lookup(&unsafe { name_of(f) });
@@ -203,14 +203,14 @@ impl Host {
         }
     }
 
-    fn has_text(&self, f: LLVMValueRef, key: &str) -> bool {
+    fn has_string_attribute(&self, f: LLVMValueRef, key: &str) -> bool {
         let found = unsafe {
             LLVMGetStringAttributeAtIndex(f, FUNCTION, key.as_ptr().cast(), key.len() as u32)
         };
         !found.is_null()
     }
 
-    fn set_text(&mut self, f: LLVMValueRef, key: &str, value: &str) {
+    fn set_string_attribute(&mut self, f: LLVMValueRef, key: &str, value: &str) {
         unsafe {
             let attribute = LLVMCreateStringAttribute(
                 self.ctx,
@@ -226,11 +226,16 @@ impl Host {
 
 /// Returns the names of the functions passed as first argument to calls of `f`.
 unsafe fn first_arguments(f: LLVMValueRef) -> Vec<String> {
-    unsafe { arguments(f, 0).into_iter().map(|g| name_of(g)).collect() }
+    unsafe {
+        function_arguments_at(f, 0)
+            .into_iter()
+            .map(|g| name_of(g))
+            .collect()
+    }
 }
 
 /// Returns the functions passed as argument `index` to calls of `f`.
-unsafe fn arguments(f: LLVMValueRef, index: u32) -> Vec<LLVMValueRef> {
+unsafe fn function_arguments_at(f: LLVMValueRef, index: u32) -> Vec<LLVMValueRef> {
     let mut found = Vec::new();
     unsafe {
         let mut at = LLVMGetFirstUse(f);

@@ -20,10 +20,10 @@ use llvm_sys::core::*;
 use llvm_sys::target::{LLVMGetModuleDataLayout, LLVMPointerSize};
 
 /// Pairs of library function and replacement.
-type Pairs = &'static [(&'static str, &'static str)];
+type Replacements = &'static [(&'static str, &'static str)];
 
 // table
-const LINKS: Pairs = &[
+const LINKS: Replacements = &[
     (
         "_ZNSt8__detail15_List_node_base7_M_hookEPS0_",
         "__gr_links_hook",
@@ -47,7 +47,7 @@ const LINKS: Pairs = &[
 ];
 
 // table
-const TREE: Pairs = &[
+const TREE: Replacements = &[
     (
         "_ZSt18_Rb_tree_incrementPSt18_Rb_tree_node_base",
         "__gr_tree_after",
@@ -80,25 +80,25 @@ impl Host {
     /// # Errors
     /// LLVM's message if the replacements cannot be parsed or linked.
     pub fn write_out_nodes(&mut self) -> Result<(), Diagnostic> {
-        self.call_instead(LINKS, "__gr_links", || {
+        self.replace_functions(LINKS, "__gr_links", || {
             include_str!("libstdcxx/links.ll").into()
         })?;
-        self.call_instead(TREE, "__gr_tree", || {
+        self.replace_functions(TREE, "__gr_tree", || {
             let tree = include_str!("libstdcxx/tree.ll");
             format!("{tree}{}{}", side(true), side(false))
         })
     }
 
-    fn call_instead(
+    fn replace_functions(
         &mut self,
-        pairs: Pairs,
+        pairs: Replacements,
         name: &str,
         text: impl FnOnce() -> String,
     ) -> Result<(), Diagnostic> {
         // The replacements assume the node layout of 64-bit targets.
         let wide = unsafe { LLVMPointerSize(LLVMGetModuleDataLayout(self.module)) } == 8;
         let mut called = pairs.to_vec();
-        called.retain(|(theirs, _)| wide && self.is_only_declared(theirs));
+        called.retain(|(theirs, _)| wide && self.is_used_declaration(theirs));
         if called.is_empty() {
             return Ok(());
         }
@@ -124,7 +124,7 @@ impl Host {
     }
 
     /// Returns whether a function is used and declared only.
-    fn is_only_declared(&self, name: &str) -> bool {
+    fn is_used_declaration(&self, name: &str) -> bool {
         let name = c_string(name);
         unsafe {
             let function = LLVMGetNamedFunction(self.module, name.as_ptr());

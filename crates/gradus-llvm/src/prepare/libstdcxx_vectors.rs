@@ -11,24 +11,24 @@ use llvm_sys::prelude::*;
 use std::collections::HashMap;
 
 /// Prefixes of the names of libstdc++'s vector functions.
-const OF_VECTORS: [&str; 3] = ["_ZNSt6vectorI", "_ZNKSt6vectorI", "_ZNSt12_Vector_baseI"];
+const VECTOR_PREFIXES: [&str; 3] = ["_ZNSt6vectorI", "_ZNKSt6vectorI", "_ZNSt12_Vector_baseI"];
 
 /// Constant `getelementptr` steps to a struct member.
 type Member = Vec<(LLVMTypeRef, Vec<i64>)>;
 
 /// Returns the vector functions that `reached` functions call for more than one struct member, and their
 /// transitive callees among vector functions.
-pub(crate) fn called_for_several(reached: &[LLVMValueRef]) -> Vec<LLVMValueRef> {
+pub(crate) fn called_for_several_members(reached: &[LLVMValueRef]) -> Vec<LLVMValueRef> {
     let is_of_vectors = |f: &LLVMValueRef| unsafe {
         let name = name_of(*f);
-        let named = OF_VECTORS.iter().any(|start| name.starts_with(start));
+        let named = VECTOR_PREFIXES.iter().any(|start| name.starts_with(start));
         named && LLVMIsDeclaration(*f) == 0
     };
     let mut found: Vec<LLVMValueRef> = Vec::new();
     let mut members: HashMap<LLVMValueRef, Member> = HashMap::new();
     for (callee, this) in reached.iter().flat_map(|caller| calls(*caller)) {
         if is_of_vectors(&callee) {
-            let member = member(this);
+            let member = member_steps(this);
             let first = members.entry(callee).or_insert(member.clone());
             if *first != member && !found.contains(&callee) {
                 found.push(callee);
@@ -61,7 +61,7 @@ fn calls(f: LLVMValueRef) -> Vec<(LLVMValueRef, LLVMValueRef)> {
 }
 
 /// Returns the constant steps of an address; empty if the address is not a member's.
-fn member(address: LLVMValueRef) -> Member {
+fn member_steps(address: LLVMValueRef) -> Member {
     let (mut base, mut steps) = (address, Vec::new());
     unsafe {
         while !LLVMIsAGetElementPtrInst(base).is_null() {

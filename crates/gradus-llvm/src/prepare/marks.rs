@@ -10,7 +10,7 @@ use crate::host::ffi::*;
 use crate::host::module::Host;
 use crate::host::symbols::path_of;
 use crate::import::metadata_kinds;
-use crate::prepare::global_registrations::{Word, word};
+use crate::prepare::global_registrations::{InitCell, read_cell};
 use gradus_ir::SourceSpan;
 use gradus_ir::externals::interface_keyword;
 use llvm_sys::core::*;
@@ -51,7 +51,7 @@ pub enum Bearer {
     /// A call or another instruction, by its number among the marked instructions.
     Instruction(usize),
     /// An argument, a result, a local variable or a field.
-    Part,
+    Component,
 }
 
 /// A mark.
@@ -64,7 +64,7 @@ pub struct Marked {
     /// The value of an attribute, or the text after `=` in an annotation.
     pub text: String,
     /// The functions and numbers in the metadata node.
-    pub operands: Vec<Word>,
+    pub operands: Vec<InitCell>,
     /// The bearer.
     pub bearer: Bearer,
     /// The source location, if known.
@@ -109,7 +109,7 @@ impl Host {
             }
             match unsafe { accesses(global) } {
                 Ok(list) => found.extend(list.into_iter().map(LoadOrStore)),
-                Err(user) => elsewhere.push((name.clone(), unsafe { place(user) })),
+                Err(user) => elsewhere.push((name.clone(), unsafe { source_location(user) })),
             }
         }
         (found, elsewhere)
@@ -118,7 +118,7 @@ impl Host {
     /// Outlines instructions. Returns the names of the new functions, and the numbers of the instructions
     /// that cannot be outlined: terminators, phis, allocas, and instructions with metadata, token or label
     /// operands.
-    pub fn set_apart(
+    pub fn outline_inactive(
         &mut self,
         marked: &MarkedInstructions,
         wanted: &[usize],
@@ -126,15 +126,15 @@ impl Host {
     ) -> (Vec<String>, Vec<usize>) {
         let (mut names, mut refused) = (Vec::new(), Vec::new());
         for &number in wanted {
-            match unsafe { self.apart(marked.0[number]) } {
+            match unsafe { self.outline(marked.0[number]) } {
                 Some(name) => names.push(name),
                 None => refused.push(number),
             }
         }
         for access in accesses {
-            names.extend(unsafe { self.apart(access.0) });
+            names.extend(unsafe { self.outline(access.0) });
         }
-        self.touch();
+        self.invalidate_units();
         (names, refused)
     }
 
@@ -167,7 +167,7 @@ impl Host {
         let named = declared.map(|v| (unsafe { name_of(v) }, v));
         let wanted = named.filter(|(name, _)| wanted(name));
         wanted
-            .map(|(name, v)| (name, unsafe { first_use(v) }))
+            .map(|(name, v)| (name, unsafe { first_use_location(v) }))
             .collect()
     }
 
@@ -184,7 +184,7 @@ impl Host {
     }
 
     /// Turns variables that serve as names only into declarations: no code reads their contents.
-    pub fn undefine(&mut self, wanted: &dyn Fn(&str) -> bool) {
+    pub fn make_declaration(&mut self, wanted: &dyn Fn(&str) -> bool) {
         for variable in self.variables() {
             unsafe {
                 if LLVMIsDeclaration(variable) == 0 && wanted(&name_of(variable)) {
@@ -194,11 +194,11 @@ impl Host {
                 }
             }
         }
-        self.touch();
+        self.invalidate_units();
     }
 
     /// Outlines an instruction into a new function, and replaces the instruction by a call.
-    unsafe fn apart(&mut self, inst: LLVMValueRef) -> Option<String> {
+    unsafe fn outline(&mut self, inst: LLVMValueRef) -> Option<String> {
         unsafe {
             let opcode = LLVMGetInstructionOpcode(inst);
             let stays = matches!(opcode, LLVMOpcode::LLVMPHI | LLVMOpcode::LLVMAlloca);
@@ -227,7 +227,7 @@ impl Host {
             let mut types = types;
             let result = LLVMTypeOf(inst);
             let ty = LLVMFunctionType(result, types.as_mut_ptr(), types.len() as u32, 0);
-            let wanted = c_string(APART);
+            let wanted = c_string(OUTLINED_PREFIX);
             let function = LLVMAddFunction(self.module, wanted.as_ptr(), ty);
             LLVMSetLinkage(function, LLVMLinkage::LLVMInternalLinkage);
             let block = LLVMAppendBasicBlockInContext(self.ctx, function, c"".as_ptr());
@@ -266,7 +266,7 @@ impl Host {
 }
 
 /// Prefix of the names of functions that hold an outlined inactive instruction.
-const APART: &str = "gradus.inactive";
+const OUTLINED_PREFIX: &str = "gradus.inactive";
 
 /// A load or store of an inactive variable.
 #[derive(Clone, Copy, Debug)]
@@ -311,7 +311,7 @@ unsafe fn accesses(global: LLVMValueRef) -> Result<Vec<LLVMValueRef>, LLVMValueR
 }
 
 /// Returns the source location of an instruction.
-unsafe fn place(inst: LLVMValueRef) -> Option<SourceSpan> {
+unsafe fn source_location(inst: LLVMValueRef) -> Option<SourceSpan> {
     unsafe {
         let location = LLVMInstructionGetDebugLoc(inst);
         if location.is_null() {
@@ -328,13 +328,13 @@ unsafe fn place(inst: LLVMValueRef) -> Option<SourceSpan> {
 }
 
 /// Returns the smallest source location of the uses of a symbol in code.
-unsafe fn first_use(value: LLVMValueRef) -> Option<SourceSpan> {
+unsafe fn first_use_location(value: LLVMValueRef) -> Option<SourceSpan> {
     let mut at = unsafe { LLVMGetFirstUse(value) };
     let mut found: Option<SourceSpan> = None;
     while !at.is_null() {
         let user = unsafe { LLVMGetUser(at) };
         let is_code = !unsafe { LLVMIsAInstruction(user) }.is_null();
-        let here = is_code.then(|| unsafe { place(user) }).flatten();
+        let here = is_code.then(|| unsafe { source_location(user) }).flatten();
         found = [found, here].into_iter().flatten().min();
         at = unsafe { LLVMGetNextUse(at) };
     }
@@ -359,14 +359,14 @@ impl Reader {
             LLVMGetAttributesAtIndex(function, index, list.as_mut_ptr());
             list
         };
-        let span = unsafe { subprogram_place(function) };
+        let span = unsafe { function_location(function) };
         self.attributes(
             &at(LLVMAttributeFunctionIndex),
             &Bearer::Function(name),
             span.as_ref(),
         );
         for index in 0..=params {
-            self.attributes(&at(index), &Bearer::Part, span.as_ref());
+            self.attributes(&at(index), &Bearer::Component, span.as_ref());
         }
         for inst in instructions_in(function) {
             self.instruction(inst);
@@ -453,7 +453,7 @@ impl Reader {
                             text: String::new(),
                             operands: operands(node),
                             bearer: bearer.clone(),
-                            span: place(inst),
+                            span: source_location(inst),
                         });
                     }
                 }
@@ -476,11 +476,11 @@ impl Reader {
             LLVMGetCallSiteAttributes(call, index, list.as_mut_ptr());
             list
         };
-        let span = unsafe { place(call) };
+        let span = unsafe { source_location(call) };
         self.attributes(&at(LLVMAttributeFunctionIndex), bearer, span.as_ref());
         let count = unsafe { LLVMGetNumArgOperands(call) };
         for index in 0..=count {
-            self.attributes(&at(index), &Bearer::Part, span.as_ref());
+            self.attributes(&at(index), &Bearer::Component, span.as_ref());
         }
         unsafe {
             let callee = LLVMGetCalledValue(call);
@@ -496,7 +496,7 @@ impl Reader {
             if !is_annotation.iter().any(|stem| name.starts_with(stem)) {
                 return;
             }
-            let Word::Text(text) = word(LLVMGetOperand(call, 1)) else {
+            let InitCell::Text(text) = read_cell(LLVMGetOperand(call, 1)) else {
                 // Not an error: the text is not constant, so the annotation is none of the interface's.
                 return;
             };
@@ -507,8 +507,8 @@ impl Reader {
                     word: word.to_string(),
                     text: value.to_string(),
                     operands: Vec::new(),
-                    bearer: Bearer::Part,
-                    span: annotated_place(call).or_else(|| place(call)),
+                    bearer: Bearer::Component,
+                    span: annotation_call_location(call).or_else(|| source_location(call)),
                 });
             }
         }
@@ -516,15 +516,20 @@ impl Reader {
 }
 
 /// Returns the file and line operands of an annotation.
-unsafe fn annotated_place(call: LLVMValueRef) -> Option<SourceSpan> {
-    let (file, line) = unsafe { (word(LLVMGetOperand(call, 2)), word(LLVMGetOperand(call, 3))) };
-    annotation_place(&file, &line)
+unsafe fn annotation_call_location(call: LLVMValueRef) -> Option<SourceSpan> {
+    let (file, line) = unsafe {
+        (
+            read_cell(LLVMGetOperand(call, 2)),
+            read_cell(LLVMGetOperand(call, 3)),
+        )
+    };
+    annotation_location(&file, &line)
 }
 
 /// Returns the source location in the operands of an annotation.
-pub fn annotation_place(file: &Word, line: &Word) -> Option<SourceSpan> {
+pub fn annotation_location(file: &InitCell, line: &InitCell) -> Option<SourceSpan> {
     match (file, line) {
-        (Word::Text(file), Word::Number(line)) => Some(SourceSpan {
+        (InitCell::Text(file), InitCell::Number(line)) => Some(SourceSpan {
             file: file.clone(),
             line: u32::try_from(*line).ok()?,
             column: 0,
@@ -535,7 +540,7 @@ pub fn annotation_place(file: &Word, line: &Word) -> Option<SourceSpan> {
 }
 
 /// Returns the source location of a function.
-unsafe fn subprogram_place(function: LLVMValueRef) -> Option<SourceSpan> {
+unsafe fn function_location(function: LLVMValueRef) -> Option<SourceSpan> {
     unsafe {
         let program = LLVMGetSubprogram(function);
         let file = match program.is_null() {
@@ -552,13 +557,13 @@ unsafe fn subprogram_place(function: LLVMValueRef) -> Option<SourceSpan> {
 }
 
 /// Returns the operands of a metadata node that is wrapped as a value.
-unsafe fn operands(node: LLVMValueRef) -> Vec<Word> {
+unsafe fn operands(node: LLVMValueRef) -> Vec<InitCell> {
     unsafe {
         let mut list = vec![null_mut(); LLVMGetMDNodeNumOperands(node) as usize];
         LLVMGetMDNodeOperands(node, list.as_mut_ptr());
         let known = list
             .into_iter()
             .filter(|value: &LLVMValueRef| !value.is_null());
-        known.map(|value| word(value)).collect()
+        known.map(|value| read_cell(value)).collect()
     }
 }

@@ -14,7 +14,7 @@ unsafe extern "C" {
 
 impl Host {
     /// Splits the selected pointer loads of all functions that will be differentiated.
-    pub(crate) fn part_chosen_loads(&self) {
+    pub(crate) fn split_select_loads(&self) {
         for f in self.reached_by_differentiated() {
             unsafe { gr_part_chosen_loads(f) };
         }

@@ -36,15 +36,15 @@ const ADDRESS: u64 = 1;
 
 impl Host {
     /// Specialises all managers, unless the module may request a type or an address.
-    pub fn cut_managers(&mut self) {
+    pub fn specialize_std_function(&mut self) {
         let is_manager = |f: &LLVMValueRef| unsafe {
             LLVMIsDeclaration(*f) == 0
-                && is_like_one(LLVMGlobalGetValueType(*f))
+                && has_manager_type(LLVMGlobalGetValueType(*f))
                 && name_of(*f).contains(MANAGER)
         };
         let functions = self.functions();
         let managers: Vec<LLVMValueRef> = functions.iter().copied().filter(is_manager).collect();
-        let asks = |f: &LLVMValueRef| unsafe { asks_for_more(*f) };
+        let asks = |f: &LLVMValueRef| unsafe { may_request_target(*f) };
         if managers.is_empty() || functions.iter().any(asks) {
             return;
         }
@@ -59,7 +59,7 @@ impl Host {
 
 /// Returns whether a function type is a manager's: two addresses, an integer operation, and a boolean
 /// result.
-unsafe fn is_like_one(ty: LLVMTypeRef) -> bool {
+unsafe fn has_manager_type(ty: LLVMTypeRef) -> bool {
     unsafe {
         if LLVMCountParamTypes(ty) != OPERATION + 1 {
             return false;
@@ -74,14 +74,17 @@ unsafe fn is_like_one(ty: LLVMTypeRef) -> bool {
 /// Returns whether a function may request a type or an address from a manager, or makes an indirect manager
 /// call with an unknown operation. A direct call with an unknown operation does not count, because managers
 /// forward operations.
-unsafe fn asks_for_more(function: LLVMValueRef) -> bool {
+unsafe fn may_request_target(function: LLVMValueRef) -> bool {
     unsafe {
         let mut block = LLVMGetFirstBasicBlock(function);
         while !block.is_null() {
             let mut at = LLVMGetFirstInstruction(block);
             while !at.is_null() {
                 let is_call = !LLVMIsACallInst(at).is_null() || !LLVMIsAInvokeInst(at).is_null();
-                if is_call && is_like_one(LLVMGetCalledFunctionType(at)) && may_ask(at) {
+                if is_call
+                    && has_manager_type(LLVMGetCalledFunctionType(at))
+                    && is_target_request(at)
+                {
                     return true;
                 }
                 at = LLVMGetNextInstruction(at);
@@ -92,7 +95,7 @@ unsafe fn asks_for_more(function: LLVMValueRef) -> bool {
     false
 }
 
-unsafe fn may_ask(call: LLVMValueRef) -> bool {
+unsafe fn is_target_request(call: LLVMValueRef) -> bool {
     unsafe {
         let called = LLVMGetCalledValue(call);
         let is_direct = LLVMGetValueKind(called) == LLVMFunctionValueKind;

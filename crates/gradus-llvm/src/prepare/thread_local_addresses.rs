@@ -21,7 +21,7 @@ const HIDDEN: u64 = 0b1100;
 impl Host {
     /// Drops the `memory` attributes of functions that `is_own` accepts, of functions without parameters,
     /// and of calls of both: the result may depend on the calling thread.
-    pub fn forget_constancy(&mut self, is_own: &dyn Fn(&str) -> bool) {
+    pub fn drop_memory_attributes(&mut self, is_own: &dyn Fn(&str) -> bool) {
         let memory = attribute_kind("memory");
         let own = |f: &LLVMValueRef| unsafe {
             let name = name_of(*f);
@@ -56,13 +56,13 @@ impl Host {
                     let attribute = LLVMCreateEnumAttribute(self.ctx, kind, value);
                     LLVMAddAttributeAtIndex(hidden, LLVMAttributeFunctionIndex, attribute);
                 }
-                call_instead(found, hidden);
+                redirect_calls(found, hidden);
             }
         }
     }
 
     /// Undoes [`Host::hide_own_addresses`].
-    pub fn show_own_addresses(&mut self) {
+    pub fn expose_thread_local_addresses(&mut self) {
         unsafe {
             let hidden = LLVMGetNamedFunction(self.module, c_string(THREAD_LOCAL_ADDRESS).as_ptr());
             if hidden.is_null() {
@@ -71,7 +71,7 @@ impl Host {
             let id = LLVMLookupIntrinsicID(INTRINSIC.as_ptr().cast(), INTRINSIC.len());
             let mut pointer = LLVMPointerTypeInContext(self.ctx, 0);
             let shown = LLVMGetIntrinsicDeclaration(self.module, id, &mut pointer, 1);
-            call_instead(hidden, shown);
+            redirect_calls(hidden, shown);
             LLVMDeleteFunction(hidden);
         }
     }
@@ -81,7 +81,7 @@ impl Host {
 ///
 /// # Safety
 /// Two functions of one type and module.
-unsafe fn call_instead(before: LLVMValueRef, after: LLVMValueRef) {
+unsafe fn redirect_calls(before: LLVMValueRef, after: LLVMValueRef) {
     for call in unsafe { calls(before) } {
         unsafe { set_callee(call, after) };
     }

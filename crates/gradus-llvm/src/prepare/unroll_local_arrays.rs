@@ -11,9 +11,9 @@ use crate::host::module::Host;
 use llvm_sys::prelude::*;
 
 /// The largest trip count of a loop, the most instructions of all copies, and the most bytes of an array.
-const RUNS: u64 = 8;
-const INSTRUCTIONS: u64 = 2048;
-const BYTES: u64 = 1024;
+const TRIP_MAX: u64 = 8;
+const INSTRUCTIONS_MAX: u64 = 2048;
+const ARRAY_BYTES_MAX: u64 = 1024;
 
 unsafe extern "C" {
     fn gr_ask_for_unrolling(function: LLVMValueRef, runs: u64, instructions: u64, bytes: u64);
@@ -26,14 +26,14 @@ impl Host {
         self.local_loops = yes;
     }
     /// Requests unrolling of the loops that prevent promotion of arrays in differentiated functions.
-    pub(crate) fn ask_for_unrolling(&self) {
+    pub(crate) fn request_unrolling(&self) {
         for f in self.reached_by_differentiated() {
-            unsafe { gr_ask_for_unrolling(f, RUNS, INSTRUCTIONS, BYTES) };
+            unsafe { gr_ask_for_unrolling(f, TRIP_MAX, INSTRUCTIONS_MAX, ARRAY_BYTES_MAX) };
         }
     }
 
     /// Removes the requests that LLVM did not satisfy.
-    pub(crate) fn stop_asking_for_unrolling(&self) {
+    pub(crate) fn remove_unroll_requests(&self) {
         for f in self.functions() {
             unsafe { gr_stop_asking(f) };
         }

@@ -23,30 +23,30 @@ use llvm_sys::prelude::*;
 use llvm_sys::{LLVMInlineAsmDialect, LLVMRealPredicate, LLVMTypeKind};
 
 /// The replacement of a call.
-enum Instead {
+enum Replacement {
     Nothing,
     Value(LLVMValueRef),
 }
 
 impl Host {
     /// Replaces known x86 intrinsics and assembly in the functions that will be differentiated.
-    pub(crate) fn spell_out_instructions(&mut self) {
+    pub(crate) fn expand_x86_intrinsics(&mut self) {
         if !self.triple().starts_with("x86_64") {
             return;
         }
         for f in self.reached_by_differentiated() {
             unsafe {
                 for call in calls_in(f) {
-                    self.spell_out(call);
+                    self.expand_call(call);
                 }
             }
         }
     }
 
-    unsafe fn spell_out(&self, call: LLVMValueRef) {
+    unsafe fn expand_call(&self, call: LLVMValueRef) {
         unsafe {
             let callee = LLVMGetCalledValue(call);
-            let words = Words {
+            let words = X86Expander {
                 ctx: self.ctx,
                 module: self.module,
                 builder: LLVMCreateBuilderInContext(self.ctx),
@@ -56,11 +56,13 @@ impl Host {
                 .map(|number| LLVMGetOperand(call, number))
                 .collect();
             let instead = match LLVMIsAInlineAsm(callee).is_null() {
-                true => words.intrinsic(&name_of(callee), &args).map(Instead::Value),
+                true => words
+                    .intrinsic(&name_of(callee), &args)
+                    .map(Replacement::Value),
                 false => words.assembly(callee, LLVMTypeOf(call), &args),
             };
             LLVMDisposeBuilder(words.builder);
-            if let Some(Instead::Value(value)) = instead
+            if let Some(Replacement::Value(value)) = instead
                 && !LLVMGetFirstUse(call).is_null()
             {
                 LLVMReplaceAllUsesWith(call, value);
@@ -73,13 +75,13 @@ impl Host {
 }
 
 /// Emits LLVM instructions before a call.
-struct Words {
+struct X86Expander {
     ctx: LLVMContextRef,
     module: LLVMModuleRef,
     builder: LLVMBuilderRef,
 }
 
-impl Words {
+impl X86Expander {
     /// Emits the equivalent of an x86 intrinsic; `None` for others.
     unsafe fn intrinsic(&self, name: &str, args: &[LLVMValueRef]) -> Option<LLVMValueRef> {
         let (set, rest) = name.strip_prefix("llvm.x86.")?.split_once('.')?;
@@ -91,23 +93,23 @@ impl Words {
         );
         unsafe {
             match (set, what, args) {
-                ("sse3" | "avx", "hadd", &[a, b]) if packed => Some(self.neighbours(a, b, true)),
-                ("sse3" | "avx", "hsub", &[a, b]) if packed => Some(self.neighbours(a, b, false)),
+                ("sse3" | "avx", "hadd", &[a, b]) if packed => Some(self.horizontal(a, b, true)),
+                ("sse3" | "avx", "hsub", &[a, b]) if packed => Some(self.horizontal(a, b, false)),
                 ("sse3" | "avx", "addsub", &[a, b]) if packed => {
                     let less = LLVMBuildFSub(self.builder, a, b, NO_NAME);
                     let more = LLVMBuildFAdd(self.builder, a, b, NO_NAME);
-                    Some(self.in_turn(less, more))
+                    Some(self.alternate_elements(less, more))
                 }
                 ("fma", "vfmaddsub", &[a, b, c]) if packed => {
                     let minus = LLVMBuildFNeg(self.builder, c, NO_NAME);
-                    let c = self.in_turn(minus, c);
-                    Some(self.on_lanes("llvm.fma", &[a, b, c]))
+                    let c = self.alternate_elements(minus, c);
+                    Some(self.elementwise_intrinsic("llvm.fma", &[a, b, c]))
                 }
                 ("sse" | "sse2" | "avx", "min" | "max", &[a, b]) if packed => {
-                    Some(self.extreme(what == "min", a, b))
+                    Some(self.min_or_max(what == "min", a, b))
                 }
                 ("sse" | "sse2", "min" | "max", &[a, b]) if scalar => {
-                    let extreme = self.extreme(what == "min", a, b);
+                    let extreme = self.min_or_max(what == "min", a, b);
                     let count = lanes(a);
                     let mask: Vec<u32> = (0..count)
                         .map(
@@ -120,12 +122,14 @@ impl Words {
                     Some(self.shuffle(extreme, a, &mask))
                 }
                 ("avx512", "min" | "max", &[a, b, mode])
-                    if packed && constant(mode) == Some(PRESENT_MODE) =>
+                    if packed && constant(mode) == Some(CURRENT_ROUNDING_MODE) =>
                 {
-                    Some(self.extreme(what == "min", a, b))
+                    Some(self.min_or_max(what == "min", a, b))
                 }
-                ("sse41", "blendvpd" | "blendvps", &[a, b, by]) => Some(self.by_signs(a, b, by)),
-                ("avx", "blendv", &[a, b, by]) if packed => Some(self.by_signs(a, b, by)),
+                ("sse41", "blendvpd" | "blendvps", &[a, b, by]) => {
+                    Some(self.blend_by_sign(a, b, by))
+                }
+                ("avx", "blendv", &[a, b, by]) if packed => Some(self.blend_by_sign(a, b, by)),
                 ("sse41" | "avx", "round", &[a, mode]) if packed => {
                     let name = match constant(mode)? & 7 {
                         0 => "llvm.roundeven",
@@ -134,7 +138,7 @@ impl Words {
                         3 => "llvm.trunc",
                         _ => "llvm.rint",
                     };
-                    Some(self.on_lanes(name, &[a]))
+                    Some(self.elementwise_intrinsic(name, &[a]))
                 }
                 _ => None,
             }
@@ -147,7 +151,7 @@ impl Words {
         callee: LLVMValueRef,
         result: LLVMTypeRef,
         args: &[LLVMValueRef],
-    ) -> Option<Instead> {
+    ) -> Option<Replacement> {
         unsafe {
             let text = assembly(callee);
             let text = text.trim();
@@ -158,8 +162,8 @@ impl Words {
             let (operands, others) = constraints(callee);
             let comment = text.starts_with('#') && !text.contains(['\n', ';']);
             if (text.is_empty() || comment) && args.is_empty() && operands.is_empty() {
-                let calm = others.iter().all(|other| other != MEMORY);
-                return calm.then_some(Instead::Nothing);
+                let calm = others.iter().all(|other| other != MEMORY_CLOBBER);
+                return calm.then_some(Replacement::Nothing);
             }
             let registers = |list: &[&str]| {
                 let same = |(wanted, found): (&&str, &String)| match *wanted {
@@ -175,24 +179,24 @@ impl Words {
             let stem = word.strip_suffix(&format!("p{letter}"))?;
             let value = match (stem, named.as_str(), args) {
                 ("vfmadd231", "$1,$2,$0", &[a, b, c]) if registers(&["=r", "r", "r", "0"]) => {
-                    self.on_lanes("llvm.fma", &[a, b, c])
+                    self.elementwise_intrinsic("llvm.fma", &[a, b, c])
                 }
                 // In AT&T syntax the first operand is the instruction's second source.
                 ("vmin" | "vmax", "$1,$2,$0", &[a, b]) if registers(&["=r", "r", "r"]) => {
-                    self.extreme(stem == "vmin", b, a)
+                    self.min_or_max(stem == "vmin", b, a)
                 }
                 ("min" | "max", "$1,$0", &[a, b]) if registers(&["=r", "r", "0"]) => {
-                    self.extreme(stem == "min", b, a)
+                    self.min_or_max(stem == "min", b, a)
                 }
                 _ => return None,
             };
-            Some(Instead::Value(value))
+            Some(Replacement::Value(value))
         }
     }
 
     /// Emits, in each 128-bit lane, the sums or differences of `a`'s adjacent elements, then those of
     /// `b`'s.
-    unsafe fn neighbours(&self, a: LLVMValueRef, b: LLVMValueRef, sum: bool) -> LLVMValueRef {
+    unsafe fn horizontal(&self, a: LLVMValueRef, b: LLVMValueRef, sum: bool) -> LLVMValueRef {
         unsafe {
             let count = lanes(a);
             let part = match lane_letter(LLVMTypeOf(a)) {
@@ -218,7 +222,7 @@ impl Words {
     }
 
     /// Emits a vector of the even elements of one vector and the odd elements of another.
-    unsafe fn in_turn(&self, even: LLVMValueRef, odd: LLVMValueRef) -> LLVMValueRef {
+    unsafe fn alternate_elements(&self, even: LLVMValueRef, odd: LLVMValueRef) -> LLVMValueRef {
         unsafe {
             let count = lanes(even);
             let second = u32::from(!is_planted(Mutant::EvenOddLanesSwapped));
@@ -230,7 +234,7 @@ impl Words {
     }
 
     /// Emits `a` if `a` is less (or greater) than `b`, otherwise `b`.
-    unsafe fn extreme(&self, least: bool, a: LLVMValueRef, b: LLVMValueRef) -> LLVMValueRef {
+    unsafe fn min_or_max(&self, least: bool, a: LLVMValueRef, b: LLVMValueRef) -> LLVMValueRef {
         let order = match least {
             true => LLVMRealPredicate::LLVMRealOLT,
             false => LLVMRealPredicate::LLVMRealOGT,
@@ -242,7 +246,12 @@ impl Words {
     }
 
     /// Emits `b` if the sign bit of `by` is set, otherwise `a`.
-    unsafe fn by_signs(&self, a: LLVMValueRef, b: LLVMValueRef, by: LLVMValueRef) -> LLVMValueRef {
+    unsafe fn blend_by_sign(
+        &self,
+        a: LLVMValueRef,
+        b: LLVMValueRef,
+        by: LLVMValueRef,
+    ) -> LLVMValueRef {
         unsafe {
             let bits = match lane_letter(LLVMTypeOf(by)) {
                 Some('d') => 64,
@@ -273,7 +282,7 @@ impl Words {
     }
 
     /// Emits a call of an elementwise intrinsic.
-    unsafe fn on_lanes(&self, name: &str, args: &[LLVMValueRef]) -> LLVMValueRef {
+    unsafe fn elementwise_intrinsic(&self, name: &str, args: &[LLVMValueRef]) -> LLVMValueRef {
         unsafe {
             let id = LLVMLookupIntrinsicID(name.as_ptr().cast(), name.len());
             let mut of = [LLVMTypeOf(args[0])];
@@ -287,9 +296,9 @@ impl Words {
 }
 
 /// The rounding operand for the present rounding mode.
-const PRESENT_MODE: u64 = 4;
+const CURRENT_ROUNDING_MODE: u64 = 4;
 /// The memory clobber of inline assembly.
-const MEMORY: &str = "~{memory}";
+const MEMORY_CLOBBER: &str = "~{memory}";
 
 /// Returns the operand constraints and the clobbers of inline assembly.
 unsafe fn constraints(callee: LLVMValueRef) -> (Vec<String>, Vec<String>) {

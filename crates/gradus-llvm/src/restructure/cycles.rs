@@ -13,8 +13,8 @@
 //! Afterwards no member of the region is in a cycle.
 
 use super::emit::Emitter;
-use super::graph::{Edge, Graph, OUTSIDE, Place, Reader, Region, Setting};
-use super::tree::{Again, SelectorId, SelectorKind};
+use super::graph::{Edge, Graph, NodeRole, OUTSIDE, Reader, Region, Setting};
+use super::tree::{RepeatCondition, SelectorId, SelectorKind};
 use std::collections::HashMap;
 
 const NONE: usize = usize::MAX;
@@ -22,7 +22,7 @@ const NONE: usize = usize::MAX;
 /// The strongly connected components of a region. Nodes are identified by their numbers in the region.
 struct Components {
     /// The component of each node.
-    of: Vec<usize>,
+    component_of: Vec<usize>,
     /// The nodes of each component, by graph number; a component precedes its predecessors.
     nodes: Vec<Vec<usize>>,
     /// True for a component with a cycle.
@@ -64,7 +64,7 @@ pub(super) fn contract(
         if !components.cyclic[component] || pulled[component] {
             continue;
         }
-        let set = pull(graph, &components, component, &mut pulled, &mut seen);
+        let set = pull_in_components(graph, &components, component, &mut pulled, &mut seen);
         let number = emitter.new_loop();
         let nodes: Vec<usize> = set
             .into_iter()
@@ -80,7 +80,7 @@ pub(super) fn contract(
             .collect();
         let selector = (entries.len() > 1)
             .then(|| emitter.new_selector(SelectorKind::Entry, entries.len() as u32));
-        let bottom = graph.add(Place::End);
+        let bottom = graph.add(NodeRole::End);
         cycles.push(Cycle {
             number,
             nodes,
@@ -94,16 +94,16 @@ pub(super) fn contract(
         .retain(|node| owner[graph.local(*node)] == NONE);
     let mut bodies = Vec::new();
     for cycle in &cycles {
-        let node = graph.add(Place::Loop(cycle.number));
+        let node = graph.add(NodeRole::Loop(cycle.number));
         region.members.push(node);
-        bodies.push(close(graph, cycle, node, &owner, emitter));
+        bodies.push(close_loop(graph, cycle, node, &owner, emitter));
     }
     let first = graph.nodes.len() - cycles.len();
-    enter(graph, region, &cycles, first);
+    redirect_entries(graph, region, &cycles, first);
     // Tops of loops with several entries are added last, so that loop nodes are numbered consecutively.
     for (cycle, body) in cycles.iter().zip(&mut bodies) {
         if let Some(selector) = cycle.selector {
-            let top = graph.add(Place::Entries(selector));
+            let top = graph.add(NodeRole::Entries(selector));
             graph.nodes[top].edges = cycle.entries.iter().map(|to| Edge::to(*to)).collect();
             body.members.push(top);
             body.entry = top;
@@ -113,7 +113,7 @@ pub(super) fn contract(
 }
 
 /// Returns the component and the components pulled into its loop.
-fn pull(
+fn pull_in_components(
     graph: &Graph,
     components: &Components,
     component: usize,
@@ -129,10 +129,10 @@ fn pull(
         for &node in &components.nodes[from] {
             for edge in &graph.nodes[node].edges {
                 let to = graph.local(edge.to);
-                if to == OUTSIDE || pulled[components.of[to]] {
+                if to == OUTSIDE || pulled[components.component_of[to]] {
                     continue;
                 }
-                let to = components.of[to];
+                let to = components.component_of[to];
                 touched.push(to);
                 seen[to] += 1;
                 let first = components.nodes[to][0];
@@ -153,7 +153,7 @@ fn pull(
 }
 
 /// Redirects the back edges and exits of a loop to its bottom, and returns the region of its body.
-fn close(
+fn close_loop(
     graph: &mut Graph,
     cycle: &Cycle,
     node: usize,
@@ -191,7 +191,7 @@ fn close(
         && back == [last_exit]
         && graph.is_branch(last_exit);
     if one_branch {
-        own_condition(graph, cycle, node, last_exit, emitter);
+        repeat_on_latch_condition(graph, cycle, node, last_exit, emitter);
     } else {
         let selected = select_at_bottom(cycle, exits.len(), emitter);
         let mut out: Vec<Edge> = exits.iter().map(|(to, _)| Edge::to(*to)).collect();
@@ -199,9 +199,9 @@ fn close(
             let mut edges = std::mem::take(&mut graph.nodes[from].edges);
             for edge in &mut edges {
                 if let Some(&entry) = entry_index.get(&edge.to) {
-                    lead_back(edge, cycle, entry, selected);
+                    redirect_backedge(edge, cycle, entry, selected);
                 } else if let Some(&exit) = exit_index.get(&edge.to) {
-                    lead_out(edge, cycle, exits[exit].1, &mut out, exit, selected);
+                    redirect_exit(edge, cycle, exits[exit].1, &mut out, exit, selected);
                 }
             }
             graph.nodes[from].edges = edges;
@@ -217,7 +217,7 @@ fn close(
 }
 
 /// Builds a loop whose only back edge and only exit belong to one branch.
-fn own_condition(
+fn repeat_on_latch_condition(
     graph: &mut Graph,
     cycle: &Cycle,
     node: usize,
@@ -228,7 +228,7 @@ fn own_condition(
     for edge in edges {
         match edge.taken {
             Some(taken) if edge.to == cycle.entries[0] => {
-                let again = Again::Block {
+                let again = RepeatCondition::Block {
                     block: taken.block,
                     slot: taken.slot,
                 };
@@ -243,13 +243,13 @@ fn own_condition(
 /// has an exit.
 fn select_at_bottom(cycle: &Cycle, exits: usize, emitter: &mut Emitter) -> Option<Setting> {
     if exits == 0 {
-        emitter.set_again(cycle.number, Again::Forever, None);
+        emitter.set_again(cycle.number, RepeatCondition::Forever, None);
         return None;
     }
     let selector = emitter.new_selector(SelectorKind::Loop, exits as u32 + 1);
     // With one exit the selector is the condition; with several, exit `k` has the value `k + 1`.
     let value = u32::from(exits == 1);
-    let again = Again::Selector { selector, value };
+    let again = RepeatCondition::Selector { selector, value };
     emitter.set_again(cycle.number, again, (exits > 1).then_some(selector));
     let reader = if exits > 1 {
         Reader::Behind(cycle.number)
@@ -265,7 +265,7 @@ fn select_at_bottom(cycle: &Cycle, exits: usize, emitter: &mut Emitter) -> Optio
 }
 
 /// Redirects a back edge to the bottom.
-fn lead_back(edge: &mut Edge, cycle: &Cycle, entry: u32, selected: Option<Setting>) {
+fn redirect_backedge(edge: &mut Edge, cycle: &Cycle, entry: u32, selected: Option<Setting>) {
     if let Some(taken) = &mut edge.taken {
         taken.back = Some(cycle.number);
     }
@@ -283,7 +283,7 @@ fn lead_back(edge: &mut Edge, cycle: &Cycle, entry: u32, selected: Option<Settin
 
 /// Redirects an exit to the bottom. The assignments of an edge move after the loop, if no other edge takes
 /// the exit.
-fn lead_out(
+fn redirect_exit(
     edge: &mut Edge,
     cycle: &Cycle,
     edges: usize,
@@ -303,7 +303,7 @@ fn lead_out(
 }
 
 /// Redirects edges to loop entries to the loop nodes, which are numbered from `first`.
-fn enter(graph: &mut Graph, region: &Region, cycles: &[Cycle], first: usize) {
+fn redirect_entries(graph: &mut Graph, region: &Region, cycles: &[Cycle], first: usize) {
     let mut entry_of = HashMap::new();
     for (i, cycle) in cycles.iter().enumerate() {
         for (value, &entry) in (0..).zip(&cycle.entries) {
@@ -373,10 +373,10 @@ fn components(graph: &mut Graph, region: &Region) -> Components {
             nodes.push(members);
         }
     }
-    describe(graph, of, nodes)
+    describe_components(graph, of, nodes)
 }
 
-fn describe(graph: &Graph, of: Vec<usize>, nodes: Vec<Vec<usize>>) -> Components {
+fn describe_components(graph: &Graph, of: Vec<usize>, nodes: Vec<Vec<usize>>) -> Components {
     let count = nodes.len();
     let mut cyclic: Vec<bool> = nodes.iter().map(|nodes| nodes.len() > 1).collect();
     let mut alive = vec![false; count];
@@ -399,7 +399,7 @@ fn describe(graph: &Graph, of: Vec<usize>, nodes: Vec<Vec<usize>>) -> Components
         }
     }
     Components {
-        of,
+        component_of: of,
         nodes,
         cyclic,
         alive,

@@ -59,7 +59,7 @@ impl Levels {
         }
         for (node, mut children) in children.into_iter().enumerate() {
             children.sort_by_key(|child| work.layer[*child]);
-            let next = work.follower(graph, node, &children);
+            let next = work.common_continuation(graph, node, &children);
             layers.push(work.selections(node, &children, next));
             follows.push(next);
             work.last_select[node] = layers[node].len();
@@ -113,7 +113,7 @@ impl<'a> Work<'a> {
     }
 
     /// Returns the depth of an edge's target; 0 for the region's end.
-    fn reach(&self, edge: usize) -> usize {
+    fn target_depth(&self, edge: usize) -> usize {
         match self.dag.target[edge] {
             OUTSIDE => 0,
             to => self.dag.depth[to],
@@ -144,7 +144,7 @@ impl<'a> Work<'a> {
     fn find_escapes(&mut self) {
         for node in 0..self.dag.len() {
             for edge in self.dag.edges(node) {
-                self.own_escape[node] = self.own_escape[node].min(self.reach(edge));
+                self.own_escape[node] = self.own_escape[node].min(self.target_depth(edge));
             }
         }
         self.escape = self.own_escape.clone();
@@ -154,26 +154,28 @@ impl<'a> Work<'a> {
         }
     }
 
-    fn leaves(&self, level: usize, child: usize) -> bool {
+    fn escapes_level(&self, level: usize, child: usize) -> bool {
         self.escape[child] <= self.dag.depth[level]
     }
-    fn leaves_directly(&self, level: usize) -> bool {
+    fn edge_escapes_level(&self, level: usize) -> bool {
         self.own_escape[level] <= self.dag.depth[level]
     }
 
     /// Returns the only child that all control flow reaches in the end, if any.
-    fn follower(&self, graph: &Graph, node: usize, children: &[usize]) -> Option<usize> {
+    fn common_continuation(&self, graph: &Graph, node: usize, children: &[usize]) -> Option<usize> {
         let highest = self.layer[*children.last()?];
         let (last, before): (Vec<usize>, Vec<usize>) = children
             .iter()
             .partition(|child| self.layer[**child] == highest);
-        if self.leaves_directly(node) || before.iter().any(|child| self.leaves(node, *child)) {
+        if self.edge_escapes_level(node)
+            || before.iter().any(|child| self.escapes_level(node, *child))
+        {
             return None;
         }
         let open: Vec<usize> = last
             .iter()
             .copied()
-            .filter(|child| self.leaves(node, *child))
+            .filter(|child| self.escapes_level(node, *child))
             .collect();
         let only_way = highest > 0 || self.dag.edges(node).len() == 1;
         match (&open[..], &last[..]) {
@@ -188,9 +190,9 @@ impl<'a> Work<'a> {
     fn selections(&self, node: usize, children: &[usize], follows: Option<usize>) -> Vec<Layer> {
         let left_from = children
             .iter()
-            .filter(|child| self.leaves(node, **child))
+            .filter(|child| self.escapes_level(node, **child))
             .map(|child| self.layer[*child])
-            .chain(self.leaves_directly(node).then_some(0))
+            .chain(self.edge_escapes_level(node).then_some(0))
             .min()
             .unwrap_or(NONE);
         let mut layers = Vec::new();
@@ -283,15 +285,15 @@ impl<'a> Choices<'a> {
                 read_by: from,
             });
         }
-        let reach = work.reach(edge);
+        let reach = work.target_depth(edge);
         // The child of the target's level that contains the source of the edge.
         let child = dag.ancestor(from, reach, steps);
         let mut passed = (work.last_select[from] > 0).then_some(from);
         let mut read_by = passed;
         if self.count[from] > self.count[child] {
-            self.join_passed(from, reach, &mut passed, steps);
+            self.merge_passed_levels(from, reach, &mut passed, steps);
             let limit = self.count[child];
-            let top = dag.highest(from, steps, |node| self.count[node] > limit);
+            let top = dag.highest_ancestor(from, steps, |node| self.count[node] > limit);
             read_by = Some(dag.parent[top]);
         }
         if to != OUTSIDE && work.layer[child] < chosen_in {
@@ -313,7 +315,7 @@ impl<'a> Choices<'a> {
     }
 
     /// Merges the selectors of all levels that an edge passes up to depth `reach`.
-    fn join_passed(
+    fn merge_passed_levels(
         &mut self,
         from: usize,
         reach: usize,

@@ -57,7 +57,7 @@ impl Dag {
         for node in 1..count {
             let mut parent = dag.sources[node][0];
             for i in 1..dag.sources[node].len() {
-                parent = dag.common(parent, dag.sources[node][i], &mut graph.steps);
+                parent = dag.lowest_common_ancestor(parent, dag.sources[node][i], &mut graph.steps);
             }
             dag.attach(node, parent);
         }
@@ -87,7 +87,7 @@ impl Dag {
     }
     /// Returns the highest ancestor-or-self of `node` that is `inside`. The node itself is inside, and
     /// `inside` is monotonic: no ancestor of a node outside is inside.
-    pub fn highest(
+    pub fn highest_ancestor(
         &self,
         mut node: usize,
         steps: &mut u64,
@@ -115,7 +115,7 @@ impl Dag {
     }
 
     /// Returns the lowest common ancestor.
-    fn common(&self, a: usize, b: usize, steps: &mut u64) -> usize {
+    fn lowest_common_ancestor(&self, a: usize, b: usize, steps: &mut u64) -> usize {
         let depth = self.depth[a].min(self.depth[b]);
         let mut a = self.ancestor(a, depth, steps);
         let mut b = self.ancestor(b, depth, steps);

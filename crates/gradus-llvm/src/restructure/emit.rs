@@ -5,15 +5,15 @@
 //! the stack with new sequences. References to later nodes (the landing sequence of an edge, loops) are
 //! filled in at the end.
 
-use super::graph::{Edge, Graph, Place, Reader, Region};
-use super::tree::{Again, NodeId, SelectorId, SelectorKind, SeqId, Tree, TreeNode};
+use super::graph::{Edge, Graph, NodeRole, Reader, Region};
+use super::tree::{NodeId, RepeatCondition, SelectorId, SelectorKind, SeqId, Tree, TreeNode};
 use crate::restructure::dominance_levels::{Choice, Levels};
 use crate::restructure::dominators::Dag;
 use std::collections::HashMap;
 
 /// The known facts of a loop.
 struct LoopPlan {
-    again: Again,
+    again: RepeatCondition,
     /// The selector of its exits, if there are several.
     exits: Option<SelectorId>,
     node: NodeId,
@@ -50,7 +50,7 @@ impl Emitter {
     pub fn new_loop(&mut self) -> usize {
         let root = self.tree.root();
         self.loops.push(LoopPlan {
-            again: Again::Forever,
+            again: RepeatCondition::Forever,
             exits: None,
             node: NodeId(0),
             body: root,
@@ -63,7 +63,7 @@ impl Emitter {
         self.tree.new_selector(kind, values)
     }
     /// Sets the repeat condition of a loop, and the selector of its exits.
-    pub fn set_again(&mut self, number: usize, again: Again, exits: Option<SelectorId>) {
+    pub fn set_again(&mut self, number: usize, again: RepeatCondition, exits: Option<SelectorId>) {
         self.loops[number].again = again;
         self.loops[number].exits = exits;
     }
@@ -84,7 +84,7 @@ impl Emitter {
             stack: vec![(0, seq)],
         };
         while let Some((node, seq)) = emission.stack.pop() {
-            emission.chain(node, seq);
+            emission.emit_sequence(node, seq);
         }
     }
 
@@ -128,11 +128,11 @@ struct Emission<'a, 'g> {
 
 impl Emission<'_, '_> {
     /// Emits a node and all following nodes of the same sequence.
-    fn chain(&mut self, node: usize, seq: SeqId) {
+    fn emit_sequence(&mut self, node: usize, seq: SeqId) {
         let mut next = Some(node);
         while let Some(node) = next {
             self.emitter.placed[self.dag.order[node]] = seq;
-            self.place(node, seq);
+            self.emit_node(node, seq);
             let edges = self.dag.edges(node);
             match edges.len() {
                 0 => self.dead_end(node, seq),
@@ -146,26 +146,26 @@ impl Emission<'_, '_> {
         }
     }
 
-    fn place(&mut self, node: usize, seq: SeqId) {
+    fn emit_node(&mut self, node: usize, seq: SeqId) {
         let tree = &mut self.emitter.tree;
         match self.graph.nodes[self.dag.order[node]].place {
-            Place::Block(block) => {
+            NodeRole::Block(block) => {
                 tree.push(seq, TreeNode::Block { block });
             }
-            Place::Loop(number) => {
+            NodeRole::Loop(number) => {
                 let plan = &mut self.emitter.loops[number];
                 plan.home = seq;
                 plan.body = tree.new_seq();
                 let (body, again) = (plan.body, plan.again);
                 plan.node = tree.push(seq, TreeNode::Loop { body, again });
             }
-            Place::Start | Place::Entries(_) | Place::End => {}
+            NodeRole::Start | NodeRole::Entries(_) | NodeRole::End => {}
         }
     }
 
     /// Emits a node without edges: a block terminates itself, a loop without exit never ends.
     fn dead_end(&mut self, node: usize, seq: SeqId) {
-        if let Place::Loop(_) = self.graph.nodes[self.dag.order[node]].place {
+        if let NodeRole::Loop(_) = self.graph.nodes[self.dag.order[node]].place {
             self.emitter.tree.push(seq, TreeNode::Never);
         }
     }
@@ -181,18 +181,18 @@ impl Emission<'_, '_> {
             arms: arms.clone(),
         };
         let branch = match self.graph.nodes[self.dag.order[node]].place {
-            Place::Block(block) => TreeNode::Branch {
+            NodeRole::Block(block) => TreeNode::Branch {
                 block,
                 arms: arms.clone(),
                 arm_of: self.graph.edge_of[block].clone(),
             },
-            Place::Entries(selector) => select(selector, 0),
+            NodeRole::Entries(selector) => select(selector, 0),
             // Value 0 means the next iteration.
-            Place::Loop(number) => match self.emitter.loops[number].exits {
+            NodeRole::Loop(number) => match self.emitter.loops[number].exits {
                 Some(selector) => select(selector, 1),
                 None => return,
             },
-            Place::Start | Place::End => return,
+            NodeRole::Start | NodeRole::End => return,
         };
         tree.push(seq, branch);
         for (edge, arm) in edges.zip(arms) {

@@ -9,7 +9,7 @@ use super::{Cfg, CfgError, Kind};
 
 /// The role of a graph node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum NodeRole {
     /// Precedes the entry, so that the entry can be in a loop.
     Start,
     /// A block.
@@ -24,7 +24,7 @@ pub(super) enum Place {
 
 /// A block's edge with its phi assignments.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Taken {
+pub(super) struct BlockEdge {
     pub block: usize,
     pub slot: usize,
     /// The original target of the edge.
@@ -55,7 +55,7 @@ pub(super) struct Setting {
 #[derive(Clone, Debug)]
 pub(super) struct Edge {
     pub to: usize,
-    pub taken: Option<Taken>,
+    pub taken: Option<BlockEdge>,
     pub settings: Vec<Setting>,
 }
 
@@ -71,7 +71,7 @@ impl Edge {
 
 #[derive(Clone, Debug)]
 pub(super) struct GraphNode {
-    pub place: Place,
+    pub place: NodeRole,
     pub edges: Vec<Edge>,
 }
 
@@ -110,7 +110,7 @@ impl<'a> Graph<'a> {
             cfg,
             nodes: (0..count)
                 .map(|block| GraphNode {
-                    place: Place::Block(block),
+                    place: NodeRole::Block(block),
                     edges: Vec::new(),
                 })
                 .collect(),
@@ -119,13 +119,13 @@ impl<'a> Graph<'a> {
             local: Vec::new(),
             steps: 0,
         };
-        graph.end = graph.add(Place::End);
+        graph.end = graph.add(NodeRole::End);
         let reached = graph.connect();
         check_pads(cfg, &reached)?;
         Ok(graph)
     }
 
-    pub fn add(&mut self, place: Place) -> usize {
+    pub fn add(&mut self, place: NodeRole) -> usize {
         self.nodes.push(GraphNode {
             place,
             edges: Vec::new(),
@@ -135,7 +135,7 @@ impl<'a> Graph<'a> {
 
     /// Returns the whole function as a region.
     pub fn root_region(&mut self) -> Region {
-        let start = self.add(Place::Start);
+        let start = self.add(NodeRole::Start);
         self.nodes[start].edges.push(Edge::to(self.cfg.entry));
         let mut seen = vec![false; self.nodes.len()];
         let mut members = vec![start];
@@ -170,7 +170,7 @@ impl<'a> Graph<'a> {
         used[cfg.entry] = true;
         while let Some(block) = stack.pop() {
             let node = &cfg.nodes[block];
-            let taken = |slot, target| Taken {
+            let taken = |slot, target| BlockEdge {
                 block,
                 slot,
                 target,
@@ -180,7 +180,7 @@ impl<'a> Graph<'a> {
             for (slot, &successor) in node.successors.iter().enumerate() {
                 if edge_to[successor].0 != block {
                     edge_to[successor] = (block, edges.len());
-                    let to = self.entered(successor, &mut used);
+                    let to = self.edge_target(successor, &mut used);
                     edges.push(Edge {
                         taken: Some(taken(slot, to)),
                         ..Edge::to(to)
@@ -204,11 +204,11 @@ impl<'a> Graph<'a> {
     }
 
     /// Returns the target node of an edge to a block: a copy, if the block is copyable and already used.
-    fn entered(&mut self, block: usize, used: &mut [bool]) -> usize {
+    fn edge_target(&mut self, block: usize, used: &mut [bool]) -> usize {
         let node = &self.cfg.nodes[block];
         let copyable = node.copyable && matches!(node.kind, Kind::Unreachable | Kind::Resume);
         if std::mem::replace(&mut used[block], true) && copyable {
-            self.add(Place::Block(block))
+            self.add(NodeRole::Block(block))
         } else {
             block
         }
@@ -230,11 +230,11 @@ impl<'a> Graph<'a> {
 
     /// Returns whether a node is a landing pad.
     pub fn is_pad(&self, node: usize) -> bool {
-        matches!(self.nodes[node].place, Place::Block(block) if self.cfg.nodes[block].pad)
+        matches!(self.nodes[node].place, NodeRole::Block(block) if self.cfg.nodes[block].pad)
     }
     /// Returns whether a node is a block with a two-way branch.
     pub fn is_branch(&self, node: usize) -> bool {
-        matches!(self.nodes[node].place, Place::Block(block) if self.cfg.nodes[block].kind == Kind::Branch)
+        matches!(self.nodes[node].place, NodeRole::Block(block) if self.cfg.nodes[block].kind == Kind::Branch)
     }
 }
 

@@ -75,7 +75,9 @@ pub mod scope;
 mod tests;
 mod tree;
 
-pub use tree::{Again, NodeId, Selector, SelectorId, SelectorKind, SeqId, Tree, TreeNode};
+pub use tree::{
+    NodeId, RepeatCondition, Selector, SelectorId, SelectorKind, SeqId, Tree, TreeNode,
+};
 
 /// A control-flow graph.
 #[derive(Clone, Debug, Default)]

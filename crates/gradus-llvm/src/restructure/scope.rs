@@ -14,7 +14,7 @@
 //! Each (node, variable) pair is found once: climbs for a variable skip the nodes already left
 //! (union-find). Time: almost linear in the input plus the output.
 
-use super::tree::{Again, NodeId, SelectorId, SeqId, Tree, TreeNode};
+use super::tree::{NodeId, RepeatCondition, SelectorId, SeqId, Tree, TreeNode};
 
 /// A variable: a possible result of a region or a variable carried by a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -74,7 +74,7 @@ impl Scope {
         self.carried.of(node)
     }
     /// Returns whether a phi is read. An unread phi needs no assignment and is in no list.
-    pub fn needed(&self, phi: u32) -> bool {
+    pub fn is_read(&self, phi: u32) -> bool {
         self.needed[phi as usize]
     }
 }
@@ -119,7 +119,7 @@ pub fn scope(tree: &Tree, flow: &Flow) -> Scope {
         let var = Var::Value(phi as u32);
         climb.start();
         for assignment in assignments.iter().filter(|_| facts.needed[phi]) {
-            climb.up(var, assignment.seq, assignment.read_in);
+            climb.climb_to(var, assignment.seq, assignment.read_in);
             carried.extend(assignment.back.map(|node| (node, var)));
         }
     }
@@ -130,14 +130,14 @@ pub fn scope(tree: &Tree, flow: &Flow) -> Scope {
         };
         climb.start();
         for read in reads.iter().filter(|_| !facts.copied[value]) {
-            climb.up(Var::Value(value as u32), seq, *read);
+            climb.climb_to(Var::Value(value as u32), seq, *read);
         }
     }
     for (selector, settings) in facts.settings.iter().enumerate() {
         let var = Var::Selector(SelectorId(selector as u32));
         climb.start();
         for (seq, read_in, back) in settings {
-            climb.up(var, *seq, *read_in);
+            climb.climb_to(var, *seq, *read_in);
             carried.extend(back.map(|node| (node, var)));
         }
     }
@@ -187,7 +187,7 @@ impl Facts {
         for &value in &flow.live_out {
             facts.reads[value as usize].push(tree.root());
         }
-        facts.find_needed();
+        facts.mark_read_phis();
         facts
     }
 
@@ -226,7 +226,7 @@ impl Facts {
             } => self.settings[selector.index()].push((seq, *read_in, *back)),
             TreeNode::Loop {
                 body,
-                again: Again::Block { block, slot },
+                again: RepeatCondition::Block { block, slot },
             } => {
                 self.read(&flow.blocks[*block].branch_reads, *body);
                 self.assign(flow, (*block, *slot), *body, (*body, *body, Some(id)));
@@ -270,7 +270,7 @@ impl Facts {
     }
 
     /// Marks the phis that are read, except by unread phis only; the sources of marked phis are reads.
-    fn find_needed(&mut self) {
+    fn mark_read_phis(&mut self) {
         let mut stack: Vec<usize> = (0..self.reads.len())
             .filter(|value| !self.reads[*value].is_empty())
             .collect();
@@ -349,8 +349,8 @@ impl<'a> Climb<'a> {
     }
 
     /// Records every node left on the path from a sequence to an enclosing sequence of `to`.
-    fn up(&mut self, var: Var, from: SeqId, to: SeqId) {
-        let mut seq = self.reached(from);
+    fn climb_to(&mut self, var: Var, from: SeqId, to: SeqId) {
+        let mut seq = self.skip_climbed(from);
         while !self.holds(seq, to) {
             let Some(node) = self.tree.owner(seq) else {
                 break;
@@ -358,7 +358,7 @@ impl<'a> Climb<'a> {
             self.found.push((node, var));
             self.skip[seq.index()] = self.tree.home(node);
             self.mark[seq.index()] = self.round;
-            seq = self.reached(self.tree.home(node));
+            seq = self.skip_climbed(self.tree.home(node));
         }
     }
 
@@ -368,7 +368,7 @@ impl<'a> Climb<'a> {
     }
 
     /// Returns the enclosing sequence at which earlier climbs of the variable stopped.
-    fn reached(&mut self, mut seq: SeqId) -> SeqId {
+    fn skip_climbed(&mut self, mut seq: SeqId) -> SeqId {
         while self.mark[seq.index()] == self.round {
             let next = self.skip[seq.index()];
             if self.mark[next.index()] == self.round {

@@ -59,7 +59,7 @@ pub struct Selector {
 
 /// The repeat condition of a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Again {
+pub enum RepeatCondition {
     /// Always repeats: the loop leaves only by ending the function.
     Forever,
     /// Repeats if the selector has the value.
@@ -132,7 +132,7 @@ pub enum TreeNode {
         /// The body.
         body: SeqId,
         /// The repeat condition.
-        again: Again,
+        again: RepeatCondition,
     },
     /// Unreachable.
     Never,
@@ -188,7 +188,7 @@ impl Tree {
         self.seqs[seq.index()].owner
     }
     /// Returns whether control never reaches the end of a sequence, so that the sequence yields nothing.
-    pub fn ends(&self, seq: SeqId) -> bool {
+    pub fn never_completes(&self, seq: SeqId) -> bool {
         self.seqs[seq.index()].ends
     }
     /// Returns all nodes, outer before inner.
@@ -262,7 +262,7 @@ impl Tree {
                 Some(TreeNode::Block { block }) => block_ends(*block),
                 Some(TreeNode::Never) => true,
                 Some(TreeNode::Branch { arms, .. } | TreeNode::Select { arms, .. }) => {
-                    arms.iter().all(|arm| self.ends(*arm))
+                    arms.iter().all(|arm| self.never_completes(*arm))
                 }
                 _ => false,
             };
@@ -332,12 +332,14 @@ impl fmt::Display for TreeNode {
     }
 }
 
-impl fmt::Display for Again {
+impl fmt::Display for RepeatCondition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Again::Forever => write!(f, "]forever"),
-            Again::Selector { selector, value } => write!(f, "]while s{}={value}", selector.0),
-            Again::Block { block, slot } => write!(f, "]while e{block}.{slot}"),
+            RepeatCondition::Forever => write!(f, "]forever"),
+            RepeatCondition::Selector { selector, value } => {
+                write!(f, "]while s{}={value}", selector.0)
+            }
+            RepeatCondition::Block { block, slot } => write!(f, "]while e{block}.{slot}"),
         }
     }
 }

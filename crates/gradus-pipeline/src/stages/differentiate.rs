@@ -59,14 +59,14 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
         Ok(registered) => registered,
         Err(findings) => return run.take(findings),
     };
-    host.name_strings(&calls::is_interface_name);
-    host.undefine(&|name| marker_named(name).is_some());
+    host.metadata_strings_to_globals(&calls::is_interface_name);
+    host.make_declaration(&|name| marker_named(name).is_some());
     host.rename_static(DERIVED_PREFIX);
     run.check(host.write_out_fortran())?;
     keep_originals(run, host);
     run.check(host.write_out_nodes())?;
     run.check(host.write_out_casts())?;
-    host.cut_managers();
+    host.specialize_std_function();
     let exposed = host.expose(&symbols);
     for symbol in &symbols {
         host.mark_differentiated(symbol);
@@ -75,7 +75,7 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     let called = host.expose(&called_names);
     let held = host.hold(&registered.held());
     if request.options.device.is_some() {
-        run.check(host.plain_device_calls())?;
+        run.check(host.lower_runtime_calls())?;
     }
     let kernels = host.expose(&kernels(host));
     early(run, host)?;
@@ -187,7 +187,7 @@ fn keep_originals(run: &Run<'_>, host: &mut Host) {
         host.strip_o0_attributes();
     }
     let asking = host.functions_that_use(&calls::is_interface_name);
-    host.keep_originals(&asking);
+    host.save_originals(&asking);
 }
 
 /// Size limits for splitting: LLVM's compile time is superlinear from about `whole` ops on; `piece` is well
@@ -508,7 +508,7 @@ fn export(
     let changed: Vec<&str> = changed
         .map(|func| unit.functions[*func].name.as_str())
         .collect();
-    host.put_originals_back(&changed);
+    host.restore_originals(&changed);
     run.check(host.verify())?;
     let used = host.drop_unused(&calls::is_interface_name);
     if let (false, Some(name)) = (requests.left, used.first()) {

@@ -526,7 +526,7 @@ fn sized_team(unit: &Unit, (func, loc): &(FuncId, Option<LocId>)) -> Diagnostic 
 pub(crate) fn run_in_regions(host: &Host) -> Vec<String> {
     // Conditional regions, and regions with teams, use separate runtime calls.
     let begins = |name: &str| name.starts_with("__kmpc_fork_");
-    let begun = host.functions_handed_to(&begins);
+    let begun = host.functions_passed_to(&begins);
     let begun: Vec<&str> = begun.iter().map(String::as_str).collect();
     host.closure(&begun)
 }

@@ -1,7 +1,7 @@
 //! PTX arithmetic: dispatch of all computing instructions, and integer arithmetic.
 
 use super::read::Operand;
-use super::{Form, Type, WORD, Writer};
+use super::{InstructionForm, Type, WORD, Writer};
 
 /// The pseudo-register of the carry.
 const CARRY: &str = "carry";
@@ -19,7 +19,7 @@ impl Writer {
             _ => {}
         }
         let (word, modifiers) = modifiers.split_last()?;
-        let form = Form {
+        let form = InstructionForm {
             op,
             modifiers,
             ty: Type::read(word)?,
@@ -28,12 +28,12 @@ impl Writer {
         match form.ty.kind {
             'f' => self.floating(&form),
             _ if form.ty.bits == 8 => None,
-            _ => self.integer(&form).or_else(|| self.bits_of(&form)),
+            _ => self.integer(&form).or_else(|| self.bit_instruction(&form)),
         }
     }
 
-    fn integer(&mut self, form: &Form) -> Option<()> {
-        let Form { op, ty, .. } = *form;
+    fn integer(&mut self, form: &InstructionForm) -> Option<()> {
+        let InstructionForm { op, ty, .. } = *form;
         let n = ty.bits;
         let sign = if ty.kind == 's' { 's' } else { 'u' };
         match (op, form.modifiers, form.operands) {
@@ -41,44 +41,51 @@ impl Writer {
                 self.wide_product(op, how, ty, operands)
             }
             ("mad", ["lo"], [to, a, b, c]) => {
-                let (a, b, c) = (self.value(a, n)?, self.value(b, n)?, self.value(c, n)?);
+                let (a, b, c) = (
+                    self.int_operand(a, n)?,
+                    self.int_operand(b, n)?,
+                    self.int_operand(c, n)?,
+                );
                 let product = self.op(&format!("mul i{n} {a}, {b}"));
                 let sum = self.op(&format!("add i{n} {product}, {c}"));
-                self.give(to, &sum, ty)
+                self.write_register(to, &sum, ty)
             }
             ("add" | "addc" | "sub" | "subc" | "mad" | "madc", modifiers, _)
                 if op.ends_with('c') || modifiers.contains(&"cc") =>
             {
-                self.with_carry(form)
+                self.carry_arithmetic(form)
             }
             ("neg" | "abs", [], [to, a]) if ty.kind == 's' => {
-                let a = self.value(a, n)?;
+                let a = self.int_operand(a, n)?;
                 let mut result = self.op(&format!("sub i{n} 0, {a}"));
                 if op == "abs" {
                     let below = self.op(&format!("icmp slt i{n} {a}, 0"));
                     result = self.op(&format!("select i1 {below}, i{n} {result}, i{n} {a}"));
                 }
-                self.give(to, &result, ty)
+                self.write_register(to, &result, ty)
             }
             ("shl" | "shr", [], [to, a, by]) => {
                 let result = self.shift(op, ty, a, by)?;
-                self.give(to, &result, ty)
+                self.write_register(to, &result, ty)
             }
             ("add" | "sub", [], [to, a, b]) | ("mul", ["lo"], [to, a, b]) => {
-                let (a, b) = (self.value(a, n)?, self.value(b, n)?);
+                let (a, b) = (self.int_operand(a, n)?, self.int_operand(b, n)?);
                 let result = self.op(&format!("{op} i{n} {a}, {b}"));
-                self.give(to, &result, ty)
+                self.write_register(to, &result, ty)
             }
             ("div" | "rem", [], [to, a, b]) => {
-                let (a, b) = (self.value(a, n)?, self.value(b, n)?);
-                let result = self.divided(op, ty, &a, &b);
-                self.give(to, &result, ty)
+                let (a, b) = (self.int_operand(a, n)?, self.int_operand(b, n)?);
+                let result = self.total_division(op, ty, &a, &b);
+                self.write_register(to, &result, ty)
             }
             ("min" | "max", [], [to, a, b]) => {
                 let int = format!("i{n}");
-                let args = [(int.as_str(), self.value(a, n)?), (&int, self.value(b, n)?)];
+                let args = [
+                    (int.as_str(), self.int_operand(a, n)?),
+                    (&int, self.int_operand(b, n)?),
+                ];
                 let result = self.call(&int, &format!("llvm.{sign}{op}.i{n}"), &args);
-                self.give(to, &result, ty)
+                self.write_register(to, &result, ty)
             }
             _ => None,
         }
@@ -86,7 +93,7 @@ impl Writer {
 
     /// Emits a quotient or a remainder that is defined for all operands. Division by 0, undefined in PTX,
     /// yields all ones and the dividend; the minimum by -1 yields itself and a remainder of 0.
-    fn divided(&mut self, op: &str, ty: Type, a: &str, b: &str) -> String {
+    fn total_division(&mut self, op: &str, ty: Type, a: &str, b: &str) -> String {
         let n = ty.bits;
         let sign = if ty.kind == 's' { 's' } else { 'u' };
         let none = self.op(&format!("icmp eq i{n} {b}, 0"));
@@ -107,7 +114,7 @@ impl Writer {
     }
 
     /// Emits an addition or subtraction with carry-in (`addc`), carry-out (`cc`), or both.
-    fn with_carry(&mut self, form: &Form) -> Option<()> {
+    fn carry_arithmetic(&mut self, form: &InstructionForm) -> Option<()> {
         let (ty, n) = (form.ty, form.ty.bits);
         let (base, takes) = match form.op.strip_suffix('c') {
             Some(base) => (base, true),
@@ -122,23 +129,29 @@ impl Writer {
             return None;
         }
         let (to, a, b) = match (base, part, form.operands) {
-            ("add" | "sub", [], [to, a, b]) => (to, self.value(a, n)?, self.value(b, n)?),
+            ("add" | "sub", [], [to, a, b]) => {
+                (to, self.int_operand(a, n)?, self.int_operand(b, n)?)
+            }
             ("mad", ["lo"], [to, a, b, c]) => {
-                let (a, b) = (self.value(a, n)?, self.value(b, n)?);
+                let (a, b) = (self.int_operand(a, n)?, self.int_operand(b, n)?);
                 (
                     to,
                     self.op(&format!("mul i{n} {a}, {b}")),
-                    self.value(c, n)?,
+                    self.int_operand(c, n)?,
                 )
             }
-            ("mad", ["hi"], [to, a, b, c]) => (to, self.upper(ty, a, b)?, self.value(c, n)?),
+            ("mad", ["hi"], [to, a, b, c]) => (
+                to,
+                self.upper_half_product(ty, a, b)?,
+                self.int_operand(c, n)?,
+            ),
             _ => return None,
         };
         if self.bits(CARRY).is_none() {
-            self.place(CARRY, 1);
+            self.add_register(CARRY, 1);
         }
         let before = match takes {
-            true => self.get(CARRY)?,
+            true => self.load_register(CARRY)?,
             false => "false".into(),
         };
         let before = self.op(&format!("zext i1 {before} to i{n}"));
@@ -152,10 +165,10 @@ impl Writer {
             };
             let [one, two] = passes.map(|(x, y)| self.op(&format!("icmp ult i{n} {x}, {y}")));
             let carry = self.op(&format!("or i1 {one}, {two}"));
-            self.set(CARRY, &carry)?;
+            self.store_register(CARRY, &carry)?;
             self.carried = true;
         }
-        self.give(to, &result, ty)
+        self.write_register(to, &result, ty)
     }
 
     /// Emits a product of double width, or its upper half.
@@ -165,32 +178,32 @@ impl Writer {
             return None;
         };
         let (mut result, has) = match form {
-            "hi" => (self.upper(ty, a, b)?, ty),
+            "hi" => (self.upper_half_product(ty, a, b)?, ty),
             _ if n == 64 => return None,
             _ => (self.product(ty, a, b)?, Type { bits: wide, ..ty }),
         };
         match (op, more) {
             ("mul", []) => {}
             ("mad", [c]) => {
-                let c = self.value(c, has.bits)?;
+                let c = self.int_operand(c, has.bits)?;
                 result = self.op(&format!("add i{} {result}, {c}", has.bits));
             }
             _ => return None,
         }
-        self.give(to, &result, has)
+        self.write_register(to, &result, has)
     }
 
     /// Emits a product of double width.
     fn product(&mut self, ty: Type, a: &Operand, b: &Operand) -> Option<String> {
         let (n, wide) = (ty.bits, 2 * ty.bits);
         let extend = if ty.kind == 's' { "sext" } else { "zext" };
-        let (a, b) = (self.value(a, n)?, self.value(b, n)?);
+        let (a, b) = (self.int_operand(a, n)?, self.int_operand(b, n)?);
         let [a, b] = [a, b].map(|v| self.op(&format!("{extend} i{n} {v} to i{wide}")));
         Some(self.op(&format!("mul i{wide} {a}, {b}")))
     }
 
     /// Emits the upper half of a product.
-    fn upper(&mut self, ty: Type, a: &Operand, b: &Operand) -> Option<String> {
+    fn upper_half_product(&mut self, ty: Type, a: &Operand, b: &Operand) -> Option<String> {
         let (n, wide) = (ty.bits, 2 * ty.bits);
         let whole = self.product(ty, a, b)?;
         let high = self.op(&format!("lshr i{wide} {whole}, {n}"));
@@ -200,8 +213,8 @@ impl Writer {
     /// Emits a shift by any amount: an amount of the width or more shifts out all bits.
     fn shift(&mut self, op: &str, ty: Type, a: &Operand, by: &Operand) -> Option<String> {
         let n = ty.bits;
-        let a = self.value(a, n)?;
-        let by = self.value(by, 32)?;
+        let a = self.int_operand(a, n)?;
+        let by = self.int_operand(by, 32)?;
         let far = self.op(&format!("icmp uge i32 {by}, {n}"));
         let most = self.op(&format!("select i1 {far}, i32 {}, i32 {by}", n - 1));
         let most = match n {
@@ -224,14 +237,14 @@ impl Writer {
         let [to, a, b, c] = operands else { return None };
         let first = match (op, rest) {
             ("vadd", ["add"]) => {
-                let (a, b) = (self.value(a, 32)?, self.value(b, 32)?);
+                let (a, b) = (self.int_operand(a, 32)?, self.int_operand(b, 32)?);
                 self.op(&format!("add i32 {a}, {b}"))
             }
             ("vshl" | "vshr", ["clamp", "add"]) => self.shift(&op[1..], WORD, a, b)?,
             _ => return None,
         };
-        let c = self.value(c, 32)?;
+        let c = self.int_operand(c, 32)?;
         let sum = self.op(&format!("add i32 {first}, {c}"));
-        self.give(to, &sum, WORD)
+        self.write_register(to, &sum, WORD)
     }
 }

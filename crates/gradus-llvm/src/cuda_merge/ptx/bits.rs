@@ -1,63 +1,71 @@
 //! PTX bit manipulation.
 
 use super::read::Operand;
-use super::{Form, Type, WORD, Writer};
+use super::{InstructionForm, Type, WORD, Writer};
 
 impl Writer {
     /// Translates a bit instruction; `None` if the form is unknown.
-    pub(super) fn bits_of(&mut self, form: &Form) -> Option<()> {
-        let Form { op, ty, .. } = *form;
+    pub(super) fn bit_instruction(&mut self, form: &InstructionForm) -> Option<()> {
+        let InstructionForm { op, ty, .. } = *form;
         let n = ty.bits;
         let int = format!("i{n}");
         let result = match (op, form.modifiers, form.operands) {
-            ("mov", [], [_, Operand::Several(parts)]) => self.joined(parts, n)?,
-            ("mov", [], [Operand::Several(parts), whole]) => return self.apart(parts, whole, n),
-            ("mov", [], [_, a]) => self.value(a, n)?,
+            ("mov", [], [_, Operand::Vector(parts)]) => self.pack(parts, n)?,
+            ("mov", [], [Operand::Vector(parts), whole]) => return self.unpack(parts, whole, n),
+            ("mov", [], [_, a]) => self.int_operand(a, n)?,
             ("cvta", [] | ["to"] | ["to", "global" | "shared" | "local" | "const"], [_, a])
             | ("cvta", ["global" | "shared" | "local" | "const"], [_, a])
                 if n == 64 =>
             {
-                self.value(a, n)?
+                self.int_operand(a, n)?
             }
             ("and" | "or" | "xor", [], [_, a, b]) => {
-                let (a, b) = (self.value(a, n)?, self.value(b, n)?);
+                let (a, b) = (self.int_operand(a, n)?, self.int_operand(b, n)?);
                 self.op(&format!("{op} {int} {a}, {b}"))
             }
             ("not", [], [_, a]) => {
-                let a = self.value(a, n)?;
+                let a = self.int_operand(a, n)?;
                 self.op(&format!("xor {int} {a}, -1"))
             }
-            ("selp", [], [_, a, b, p]) => self.selected(n, [a, b, p])?,
+            ("selp", [], [_, a, b, p]) => self.select(n, [a, b, p])?,
             ("popc" | "clz", [], [to, a]) if n >= 32 => {
-                let count = self.counted(op, n, a)?;
-                return self.give(to, &count, WORD);
+                let count = self.count_bits(op, n, a)?;
+                return self.write_register(to, &count, WORD);
             }
             ("brev", [], [_, a]) => {
-                let a = self.value(a, n)?;
+                let a = self.int_operand(a, n)?;
                 self.call(&int, &format!("llvm.bitreverse.{int}"), &[(&int, a)])
             }
-            ("bfe", [], [_, a, at, count]) => self.field(ty, a, at, count)?,
-            ("bfi", [], [_, from, into, at, count]) => self.insert(n, [from, into, at, count])?,
-            ("prmt", [], [_, a, b, selection]) if n == 32 => self.permuted(a, b, selection)?,
-            ("lop3", [], [_, a, b, c, table]) if n == 32 => self.looked_up(&[a, b, c], table)?,
+            ("bfe", [], [_, a, at, count]) => self.extract_field(ty, a, at, count)?,
+            ("bfi", [], [_, from, into, at, count]) => {
+                self.insert_field(n, [from, into, at, count])?
+            }
+            ("prmt", [], [_, a, b, selection]) if n == 32 => self.permute_bytes(a, b, selection)?,
+            ("lop3", [], [_, a, b, c, table]) if n == 32 => {
+                self.boolean_function(&[a, b, c], table)?
+            }
             ("shf", ["l" | "r", "wrap" | "clamp"], [_, low, high, by]) if n == 32 => {
                 self.funnel(form.modifiers, [low, high, by])?
             }
             _ => return None,
         };
-        self.give(form.operands.first()?, &result, ty)
+        self.write_register(form.operands.first()?, &result, ty)
     }
 
     /// Emits `a` if the predicate holds, otherwise `b`.
-    pub(super) fn selected(&mut self, n: u32, [a, b, p]: [&Operand; 3]) -> Option<String> {
-        let (a, b, p) = (self.value(a, n)?, self.value(b, n)?, self.value(p, 1)?);
+    pub(super) fn select(&mut self, n: u32, [a, b, p]: [&Operand; 3]) -> Option<String> {
+        let (a, b, p) = (
+            self.int_operand(a, n)?,
+            self.int_operand(b, n)?,
+            self.int_operand(p, 1)?,
+        );
         Some(self.op(&format!("select i1 {p}, i{n} {a}, i{n} {b}")))
     }
 
     /// Emits a population count or a count of leading zeros, in 32 bits.
-    fn counted(&mut self, op: &str, n: u32, a: &Operand) -> Option<String> {
+    fn count_bits(&mut self, op: &str, n: u32, a: &Operand) -> Option<String> {
         let int = format!("i{n}");
-        let a = self.value(a, n)?;
+        let a = self.int_operand(a, n)?;
         let count = match op {
             "popc" => self.call(&int, &format!("llvm.ctpop.{int}"), &[(&int, a)]),
             _ => {
@@ -72,11 +80,11 @@ impl Writer {
     }
 
     /// Packs elements into one value, the first element lowest.
-    fn joined(&mut self, parts: &[Operand], n: u32) -> Option<String> {
+    fn pack(&mut self, parts: &[Operand], n: u32) -> Option<String> {
         let each = n / u32::try_from(parts.len()).ok().filter(|c| n % c == 0)?;
         let mut whole = "0".to_string();
         for (at, part) in parts.iter().enumerate() {
-            let part = self.value(part, each)?;
+            let part = self.int_operand(part, each)?;
             let wide = match each == n {
                 true => part,
                 false => self.op(&format!("zext i{each} {part} to i{n}")),
@@ -88,11 +96,11 @@ impl Writer {
     }
 
     /// Unpacks a value into its elements.
-    fn apart(&mut self, parts: &[Operand], whole: &Operand, n: u32) -> Option<()> {
+    fn unpack(&mut self, parts: &[Operand], whole: &Operand, n: u32) -> Option<()> {
         let each = n / u32::try_from(parts.len())
             .ok()
             .filter(|c| n % c == 0 && *c > 1)?;
-        let whole = self.value(whole, n)?;
+        let whole = self.int_operand(whole, n)?;
         for (at, part) in parts.iter().enumerate() {
             let there = self.op(&format!("lshr i{n} {whole}, {}", each * at as u32));
             let value = self.op(&format!("trunc i{n} {there} to i{each}"));
@@ -103,7 +111,7 @@ impl Writer {
                         kind: 'b',
                         bits: each,
                     };
-                    self.give(part, &value, bits)?;
+                    self.write_register(part, &value, bits)?;
                 }
             }
         }
@@ -112,14 +120,20 @@ impl Writer {
 
     /// Extracts `count` bits from `at` on; a signed field is extended with the sign of its highest existing
     /// bit.
-    fn field(&mut self, ty: Type, a: &Operand, at: &Operand, count: &Operand) -> Option<String> {
+    fn extract_field(
+        &mut self,
+        ty: Type,
+        a: &Operand,
+        at: &Operand,
+        count: &Operand,
+    ) -> Option<String> {
         let n = ty.bits;
         if n < 32 || ty.kind == 'b' {
             return None;
         }
         let (at, count) = (self.low_byte(at)?, self.low_byte(count)?);
-        let a = self.value(a, n)?;
-        let (at, count) = (self.wide(&at, n), self.wide(&count, n));
+        let a = self.int_operand(a, n)?;
+        let (at, count) = (self.zero_extend(&at, n), self.zero_extend(&count, n));
         let int = format!("i{n}");
         let least = |w: &mut Writer, value: &str, most: u32| {
             let args = [
@@ -145,13 +159,13 @@ impl Writer {
     }
 
     /// Inserts the low `count` bits of `from` into `into` at `at`.
-    fn insert(&mut self, n: u32, [from, into, at, count]: [&Operand; 4]) -> Option<String> {
+    fn insert_field(&mut self, n: u32, [from, into, at, count]: [&Operand; 4]) -> Option<String> {
         if n < 32 {
             return None;
         }
-        let (from, into) = (self.value(from, n)?, self.value(into, n)?);
+        let (from, into) = (self.int_operand(from, n)?, self.int_operand(into, n)?);
         let (at, count) = (self.low_byte(at)?, self.low_byte(count)?);
-        let (at, count) = (self.wide(&at, n), self.wide(&count, n));
+        let (at, count) = (self.zero_extend(&at, n), self.zero_extend(&count, n));
         let int = format!("i{n}");
         let all = self.op(&format!("icmp uge {int} {count}, {n}"));
         let near = self.op(&format!("select i1 {all}, {int} 0, {int} {count}"));
@@ -170,7 +184,7 @@ impl Writer {
     }
 
     /// Zero-extends a word to `n` bits.
-    fn wide(&mut self, word: &str, n: u32) -> String {
+    fn zero_extend(&mut self, word: &str, n: u32) -> String {
         match n {
             64 => self.op(&format!("zext i32 {word} to i64")),
             _ => word.to_string(),
@@ -178,14 +192,14 @@ impl Writer {
     }
 
     fn low_byte(&mut self, operand: &Operand) -> Option<String> {
-        let value = self.value(operand, 32)?;
+        let value = self.int_operand(operand, 32)?;
         Some(self.op(&format!("and i32 {value}, 255")))
     }
 
     /// Selects four of eight bytes: each digit of the selection names a byte, or replicates its sign.
-    fn permuted(&mut self, a: &Operand, b: &Operand, selection: &Operand) -> Option<String> {
-        let (a, b) = (self.value(a, 32)?, self.value(b, 32)?);
-        let selection = self.value(selection, 32)?;
+    fn permute_bytes(&mut self, a: &Operand, b: &Operand, selection: &Operand) -> Option<String> {
+        let (a, b) = (self.int_operand(a, 32)?, self.int_operand(b, 32)?);
+        let selection = self.int_operand(selection, 32)?;
         let a = self.op(&format!("zext i32 {a} to i64"));
         let b = self.op(&format!("zext i32 {b} to i64"));
         let b = self.op(&format!("shl i64 {b}, 32"));
@@ -210,11 +224,11 @@ impl Writer {
     }
 
     /// Evaluates a three-input boolean function by its truth table.
-    fn looked_up(&mut self, operands: &[&Operand; 3], table: &Operand) -> Option<String> {
-        let table = self.value(table, 32)?;
+    fn boolean_function(&mut self, operands: &[&Operand; 3], table: &Operand) -> Option<String> {
+        let table = self.int_operand(table, 32)?;
         let mut values = Vec::new();
         for operand in operands {
-            let value = self.value(operand, 32)?;
+            let value = self.int_operand(operand, 32)?;
             let not = self.op(&format!("xor i32 {value}, -1"));
             values.push([not, value]);
         }
@@ -234,8 +248,8 @@ impl Writer {
 
     /// Emits a funnel shift of two words.
     fn funnel(&mut self, how: &[&str], [low, high, by]: [&Operand; 3]) -> Option<String> {
-        let (low, high) = (self.value(low, 32)?, self.value(high, 32)?);
-        let by = self.value(by, 32)?;
+        let (low, high) = (self.int_operand(low, 32)?, self.int_operand(high, 32)?);
+        let by = self.int_operand(by, 32)?;
         let by = match how[1] {
             "wrap" => self.op(&format!("and i32 {by}, 31")),
             _ => self.call("i32", "llvm.umin.i32", &[("i32", by), ("i32", "32".into())]),

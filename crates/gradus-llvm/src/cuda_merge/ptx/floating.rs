@@ -1,23 +1,23 @@
 //! PTX floating-point instructions: arithmetic rounded to nearest, comparisons, conversions.
 
 use super::read::Operand;
-use super::{Form, PREDICATE, Type, Writer};
+use super::{InstructionForm, PREDICATE, Type, Writer};
 use std::cmp::Ordering;
 
 impl Writer {
     /// Translates floating-point arithmetic, rounded to nearest. Approximate PTX instructions become exact
     /// ones.
-    pub(super) fn floating(&mut self, form: &Form) -> Option<()> {
-        let Form { op, ty, .. } = *form;
+    pub(super) fn floating(&mut self, form: &InstructionForm) -> Option<()> {
+        let InstructionForm { op, ty, .. } = *form;
         let (n, f) = (ty.bits, ty.float());
         match (op, form.modifiers, form.operands) {
             ("mov", [], [to, a]) => {
-                let value = self.value(a, n)?;
-                return self.give(to, &value, ty);
+                let value = self.int_operand(a, n)?;
+                return self.write_register(to, &value, ty);
             }
             ("selp", [], [to, a, b, p]) => {
-                let value = self.selected(n, [a, b, p])?;
-                return self.give(to, &value, ty);
+                let value = self.select(n, [a, b, p])?;
+                return self.write_register(to, &value, ty);
             }
             _ => {}
         }
@@ -27,8 +27,8 @@ impl Writer {
         let (to, from) = form.operands.split_first()?;
         let mut values = Vec::new();
         for operand in from {
-            let value = self.number(operand, ty)?;
-            values.push(self.flushed(value, ty, flush));
+            let value = self.float_operand(operand, ty)?;
+            values.push(self.flush_subnormal(value, ty, flush));
         }
         let one = |w: &mut Writer, name: &str, values: &[String]| {
             let args: Vec<(&str, String)> = values.iter().map(|v| (f, v.clone())).collect();
@@ -54,12 +54,12 @@ impl Writer {
             ("sin" | "cos" | "tanh", ["approx"], [_]) => one(self, op, &values),
             _ => return None,
         };
-        let result = self.flushed(result, ty, flush);
-        self.give_number(to, &result, ty)
+        let result = self.flush_subnormal(result, ty, flush);
+        self.write_float(to, &result, ty)
     }
 
     /// Replaces a subnormal value by a zero of equal sign, if flushing is requested (`ftz`).
-    fn flushed(&mut self, value: String, ty: Type, asked: bool) -> String {
+    fn flush_subnormal(&mut self, value: String, ty: Type, asked: bool) -> String {
         if !asked {
             return value;
         }
@@ -84,12 +84,12 @@ impl Writer {
         let (how, with, word) = match (&words[..], operands) {
             ([how, word], [_, _, _]) => (*how, None, *word),
             ([how, with @ ("and" | "or" | "xor"), word], [_, _, _, c]) => {
-                (*how, Some((*with, self.value(c, 1)?)), *word)
+                (*how, Some((*with, self.int_operand(c, 1)?)), *word)
             }
             _ => return None,
         };
         let ty = Type::read(word).filter(|ty| ty.bits > 8)?;
-        let holds = self.compared(how, ty, flush, [&operands[1], &operands[2]])?;
+        let holds = self.comparison(how, ty, flush, [&operands[1], &operands[2]])?;
         let (first, second) = match &operands[0] {
             Operand::WithPredicate(first, second) => {
                 (&**first, Some(Operand::Named(second.clone())))
@@ -106,12 +106,12 @@ impl Writer {
                 Some((op, c)) => self.op(&format!("{op} i1 {value}, {c}")),
                 None => value,
             };
-            self.give(to, &value, PREDICATE)?;
+            self.write_register(to, &value, PREDICATE)?;
         }
         Some(())
     }
 
-    fn compared(
+    fn comparison(
         &mut self,
         how: &str,
         ty: Type,
@@ -127,8 +127,11 @@ impl Writer {
                 "nan" => "uno".into(),
                 _ => return None,
             };
-            let (a, b) = (self.number(a, ty)?, self.number(b, ty)?);
-            let (a, b) = (self.flushed(a, ty, flush), self.flushed(b, ty, flush));
+            let (a, b) = (self.float_operand(a, ty)?, self.float_operand(b, ty)?);
+            let (a, b) = (
+                self.flush_subnormal(a, ty, flush),
+                self.flush_subnormal(b, ty, flush),
+            );
             return Some(self.op(&format!("fcmp {condition} {} {a}, {b}", ty.float())));
         }
         let condition = match (how, ty.kind) {
@@ -141,7 +144,7 @@ impl Writer {
             ("hs", 'u') => "uge".into(),
             _ => return None,
         };
-        let (a, b) = (self.value(a, ty.bits)?, self.value(b, ty.bits)?);
+        let (a, b) = (self.int_operand(a, ty.bits)?, self.int_operand(b, ty.bits)?);
         Some(self.op(&format!("icmp {condition} i{} {a}, {b}", ty.bits)))
     }
 
@@ -155,8 +158,8 @@ impl Writer {
         let how: Vec<&str> = how.iter().copied().filter(|m| *m != "ftz").collect();
         match (into.kind, of.kind) {
             ('f', 'f') => {
-                let value = self.number(from, of)?;
-                let value = self.flushed(value, of, flush && of.bits == 32);
+                let value = self.float_operand(from, of)?;
+                let value = self.flush_subnormal(value, of, flush && of.bits == 32);
                 let cast = match into.bits.cmp(&of.bits) {
                     Ordering::Greater if how.is_empty() => "fpext",
                     Ordering::Less if how == ["rn"] => "fptrunc",
@@ -164,31 +167,31 @@ impl Writer {
                 };
                 let (a, b) = (of.float(), into.float());
                 let value = self.op(&format!("{cast} {a} {value} to {b}"));
-                let value = self.flushed(value, into, flush && into.bits == 32);
-                self.give_number(to, &value, into)
+                let value = self.flush_subnormal(value, into, flush && into.bits == 32);
+                self.write_float(to, &value, into)
             }
             ('f', 's' | 'u') if how == ["rn"] => {
-                let value = self.value(from, of.bits)?;
+                let value = self.int_operand(from, of.bits)?;
                 let cast = if of.kind == 's' { "sitofp" } else { "uitofp" };
                 let value = self.op(&format!("{cast} i{} {value} to {}", of.bits, into.float()));
-                self.give_number(to, &value, into)
+                self.write_float(to, &value, into)
             }
             ('s' | 'u', 'f') if matches!(how[..], ["rzi" | "rni" | "rmi" | "rpi"]) => {
-                let value = self.number(from, of)?;
-                let value = self.flushed(value, of, flush && of.bits == 32);
-                let value = self.whole(how[0], into, of, &value);
-                self.give(to, &value, into)
+                let value = self.float_operand(from, of)?;
+                let value = self.flush_subnormal(value, of, flush && of.bits == 32);
+                let value = self.float_to_int(how[0], into, of, &value);
+                self.write_register(to, &value, into)
             }
             ('s' | 'u' | 'b', 's' | 'u' | 'b') if how.is_empty() => {
-                let value = self.value(from, of.bits)?;
+                let value = self.int_operand(from, of.bits)?;
                 let cast = match into.bits.cmp(&of.bits) {
                     Ordering::Less => "trunc",
-                    Ordering::Equal => return self.give(to, &value, into),
+                    Ordering::Equal => return self.write_register(to, &value, into),
                     Ordering::Greater if of.kind == 's' => "sext",
                     Ordering::Greater => "zext",
                 };
                 let value = self.op(&format!("{cast} i{} {value} to i{}", of.bits, into.bits));
-                self.give(to, &value, into)
+                self.write_register(to, &value, into)
             }
             _ => None,
         }
@@ -196,7 +199,7 @@ impl Writer {
 
     /// Emits a saturating conversion to an integer; NaN yields 0, or the highest bit if source or target
     /// has 64 bits.
-    fn whole(&mut self, how: &str, into: Type, of: Type, value: &str) -> String {
+    fn float_to_int(&mut self, how: &str, into: Type, of: Type, value: &str) -> String {
         let round = match how {
             "rzi" => "trunc",
             "rni" => "roundeven",

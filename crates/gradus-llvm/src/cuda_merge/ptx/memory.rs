@@ -56,7 +56,7 @@ impl Writer {
             (["atom", modifiers @ .., word], [to, at, with @ ..]) => {
                 let ty = Type::read(word)?;
                 let old = self.atomic(&Access::read(modifiers), ty, at, with)?;
-                self.give(to, &old, Type { kind: 'b', ..ty })
+                self.write_register(to, &old, Type { kind: 'b', ..ty })
             }
             (["red", modifiers @ .., word], [at, with @ ..]) => {
                 self.atomic(&Access::read(modifiers), Type::read(word)?, at, with)?;
@@ -77,7 +77,7 @@ impl Writer {
         if self.bits(name) != Some(64) {
             return None;
         }
-        let value = self.get(name)?;
+        let value = self.load_register(name)?;
         let at = self.op(&format!("inttoptr i64 {value} to ptr"));
         Some(match offset {
             0 => at,
@@ -103,8 +103,8 @@ impl Writer {
             None => self.op(&format!("load {hint}i{all}, ptr {at}, align {align}")),
         };
         let parts = match (to, access.count) {
-            (Operand::Several(parts), count) if parts.len() == count as usize => parts,
-            (one, 1) => return self.give(one, &whole, ty),
+            (Operand::Vector(parts), count) if parts.len() == count as usize => parts,
+            (one, 1) => return self.write_register(one, &whole, ty),
             _ => return None,
         };
         for (place, part) in parts.iter().enumerate() {
@@ -116,7 +116,7 @@ impl Writer {
                 true => there,
                 false => self.op(&format!("trunc i{all} {there} to i{}", ty.bits)),
             };
-            self.give(part, &value, ty)?;
+            self.write_register(part, &value, ty)?;
         }
         Some(())
     }
@@ -129,13 +129,13 @@ impl Writer {
         }
         let one = std::slice::from_ref(from);
         let parts = match (from, access.count) {
-            (Operand::Several(parts), count) if parts.len() == count as usize => &parts[..],
+            (Operand::Vector(parts), count) if parts.len() == count as usize => &parts[..],
             (_, 1) => one,
             _ => return None,
         };
         let mut whole = "0".to_string();
         for (place, part) in parts.iter().enumerate() {
-            let part = self.value(part, ty.bits)?;
+            let part = self.int_operand(part, ty.bits)?;
             let wide = match all == ty.bits {
                 true => part,
                 false => self.op(&format!("zext i{} {part} to i{all}", ty.bits)),
@@ -176,7 +176,7 @@ impl Writer {
         let at = self.address(at)?;
         let order = access.order.unwrap_or("monotonic");
         if let ("cas", [expected, new]) = (what.as_str(), with) {
-            let (expected, new) = (self.value(expected, n)?, self.value(new, n)?);
+            let (expected, new) = (self.int_operand(expected, n)?, self.int_operand(new, n)?);
             let failure = match order {
                 "acquire" | "acq_rel" => "acquire",
                 _ => "monotonic",
@@ -191,7 +191,7 @@ impl Writer {
             if what != "add" {
                 return None;
             }
-            let (f, value) = (ty.float(), self.number(with, ty)?);
+            let (f, value) = (ty.float(), self.float_operand(with, ty)?);
             let old = self.op(&format!("atomicrmw fadd ptr {at}, {f} {value} {order}"));
             return Some(self.op(&format!("bitcast {f} {old} to i{n}")));
         }
@@ -207,7 +207,7 @@ impl Writer {
             ("dec", 'u') => "udec_wrap",
             _ => return None,
         };
-        let value = self.value(with, n)?;
+        let value = self.int_operand(with, n)?;
         Some(self.op(&format!("atomicrmw {op} ptr {at}, i{n} {value} {order}")))
     }
 }

@@ -24,7 +24,7 @@ use std::fmt::Write;
 
 /// The LLVM type of an operand of the assembly statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Slot {
+pub(super) enum OperandType {
     Int(u32),
     Half,
     Float,
@@ -32,32 +32,34 @@ pub(super) enum Slot {
     Pointer,
 }
 
-impl Slot {
+impl OperandType {
     fn bits(self) -> u32 {
         match self {
-            Slot::Int(bits) => bits,
-            Slot::Half => 16,
-            Slot::Float => 32,
-            Slot::Double | Slot::Pointer => 64,
+            OperandType::Int(bits) => bits,
+            OperandType::Half => 16,
+            OperandType::Float => 32,
+            OperandType::Double | OperandType::Pointer => 64,
         }
     }
 
     fn name(self) -> String {
         match self {
-            Slot::Int(bits) => format!("i{bits}"),
-            Slot::Half => "half".into(),
-            Slot::Float => "float".into(),
-            Slot::Double => "double".into(),
-            Slot::Pointer => "ptr".into(),
+            OperandType::Int(bits) => format!("i{bits}"),
+            OperandType::Half => "half".into(),
+            OperandType::Float => "float".into(),
+            OperandType::Double => "double".into(),
+            OperandType::Pointer => "ptr".into(),
         }
     }
 
     /// Returns the casts to an integer of equal width and back.
     fn cast(self) -> Option<(&'static str, &'static str)> {
         match self {
-            Slot::Int(_) => None,
-            Slot::Half | Slot::Float | Slot::Double => Some(("bitcast", "bitcast")),
-            Slot::Pointer => Some(("ptrtoint", "inttoptr")),
+            OperandType::Int(_) => None,
+            OperandType::Half | OperandType::Float | OperandType::Double => {
+                Some(("bitcast", "bitcast"))
+            }
+            OperandType::Pointer => Some(("ptrtoint", "inttoptr")),
         }
     }
 }
@@ -102,7 +104,7 @@ const WORD: Type = Type {
 
 /// `op.modifiers.type operands`.
 #[derive(Clone, Copy)]
-struct Form<'a> {
+struct InstructionForm<'a> {
     op: &'a str,
     modifiers: &'a [&'a str],
     ty: Type,
@@ -115,8 +117,8 @@ struct Form<'a> {
 /// The instruction without a counterpart.
 pub(super) fn function(
     text: &str,
-    results: &[Slot],
-    inputs: &[Slot],
+    results: &[OperandType],
+    inputs: &[OperandType],
     tied: &[Option<usize>],
     name: &str,
 ) -> Result<String, String> {
@@ -128,16 +130,16 @@ pub(super) fn function(
         .map(|(at, slot)| format!("{} %a{at}", slot.name()))
         .collect();
     for (register, bits) in registers {
-        writer.place(&register, bits);
+        writer.add_register(&register, bits);
     }
     for (at, slot) in results.iter().enumerate() {
-        writer.place(&format!("${at}"), slot.bits());
+        writer.add_register(&format!("${at}"), slot.bits());
     }
     for (at, slot) in inputs.iter().enumerate() {
         let own = format!("${}", results.len() + at);
         let tied = tied.get(at).copied().flatten();
         match tied {
-            None => writer.place(&own, slot.bits()),
+            None => writer.add_register(&own, slot.bits()),
             Some(result) if results[result].bits() == slot.bits() => {
                 // Input and result are one register with two names.
                 let same = (format!("${result}"), slot.bits());
@@ -153,12 +155,12 @@ pub(super) fn function(
                 slot.bits()
             )),
         };
-        writer.set(&own, &value).ok_or(text)?;
+        writer.store_register(&own, &value).ok_or(text)?;
     }
     for one in &instructions {
         writer.instruction(one).ok_or_else(|| one.text.clone())?;
     }
-    let (returned, ty) = writer.returned(results).ok_or(text)?;
+    let (returned, ty) = writer.return_text(results).ok_or(text)?;
     let mut out = String::new();
     for declared in &writer.declared {
         let _ = writeln!(out, "declare {declared}");
@@ -188,7 +190,7 @@ struct Writer {
 }
 
 impl Writer {
-    fn place(&mut self, register: &str, bits: u32) {
+    fn add_register(&mut self, register: &str, bits: u32) {
         let place = (register.to_string(), bits);
         self.registers.insert(register.to_string(), place);
         let _ = writeln!(
@@ -231,14 +233,14 @@ impl Writer {
         self.registers.get(register).map(|(_, bits)| *bits)
     }
 
-    fn set(&mut self, register: &str, value: &str) -> Option<()> {
+    fn store_register(&mut self, register: &str, value: &str) -> Option<()> {
         let (place, bits) = self.registers.get(register)?;
         let text = format!("store i{bits} {value}, ptr %\"{place}\"");
         self.line(&text);
         Some(())
     }
 
-    fn get(&mut self, register: &str) -> Option<String> {
+    fn load_register(&mut self, register: &str) -> Option<String> {
         let (place, bits) = self.registers.get(register)?;
         let text = format!("load i{bits}, ptr %\"{place}\"");
         Some(self.op(&text))
@@ -246,20 +248,20 @@ impl Writer {
 
     /// Returns an operand as an integer of `bits` bits. The register has equal width, or is wider and
     /// truncated; a predicate must have equal width.
-    fn value(&mut self, operand: &Operand, bits: u32) -> Option<String> {
+    fn int_operand(&mut self, operand: &Operand, bits: u32) -> Option<String> {
         let mask = u64::MAX >> (64 - bits);
         match operand {
             Operand::Number(value) => Some((value & mask).to_string()),
             Operand::Float(value, has) => (*has == bits).then(|| value.to_string()),
             Operand::Not(name) if bits == 1 && self.bits(name) == Some(1) => {
-                let value = self.get(name)?;
+                let value = self.load_register(name)?;
                 Some(self.op(&format!("xor i1 {value}, true")))
             }
             Operand::Named(name) => match self.bits(name) {
-                None => self.special(name, bits),
-                Some(has) if has == bits => self.get(name),
+                None => self.special_register(name, bits),
+                Some(has) if has == bits => self.load_register(name),
                 Some(has) if has > bits && bits > 1 => {
-                    let value = self.get(name)?;
+                    let value = self.load_register(name)?;
                     Some(self.op(&format!("trunc i{has} {value} to i{bits}")))
                 }
                 Some(_) => None,
@@ -269,46 +271,46 @@ impl Writer {
     }
 
     /// Returns an operand as a floating-point number.
-    fn number(&mut self, operand: &Operand, ty: Type) -> Option<String> {
+    fn float_operand(&mut self, operand: &Operand, ty: Type) -> Option<String> {
         if let Operand::Number(_) = operand {
             return None;
         }
-        let value = self.value(operand, ty.bits)?;
+        let value = self.int_operand(operand, ty.bits)?;
         Some(self.op(&format!("bitcast i{} {value} to {}", ty.bits, ty.float())))
     }
 
     /// Writes a value to a register of equal width, or sign- or zero-extends it to a wider register.
-    fn give(&mut self, to: &Operand, value: &str, ty: Type) -> Option<()> {
+    fn write_register(&mut self, to: &Operand, value: &str, ty: Type) -> Option<()> {
         let Operand::Named(name) = to else {
             return None;
         };
         let has = self.bits(name)?;
         if has == ty.bits {
-            return self.set(name, value);
+            return self.store_register(name, value);
         }
         if has < ty.bits || ty.bits == 1 {
             return None;
         }
         let extend = if ty.kind == 's' { "sext" } else { "zext" };
         let wide = self.op(&format!("{extend} i{} {value} to i{has}", ty.bits));
-        self.set(name, &wide)
+        self.store_register(name, &wide)
     }
 
     /// Writes a floating-point number to a register.
-    fn give_number(&mut self, to: &Operand, value: &str, ty: Type) -> Option<()> {
+    fn write_float(&mut self, to: &Operand, value: &str, ty: Type) -> Option<()> {
         let bits = self.op(&format!("bitcast {} {value} to i{}", ty.float(), ty.bits));
-        self.give(to, &bits, ty)
+        self.write_register(to, &bits, ty)
     }
 
     fn instruction(&mut self, one: &Instruction) -> Option<()> {
         let Some((predicate, holds)) = &one.when else {
-            return self.plain(one);
+            return self.unpredicated(one);
         };
         // Instructions that synchronize a warp or block are not supported in divergent branches.
-        if threads::is_together(&one.name) || self.bits(predicate) != Some(1) {
+        if threads::is_collective(&one.name) || self.bits(predicate) != Some(1) {
             return None;
         }
-        let condition = self.get(predicate)?;
+        let condition = self.load_register(predicate)?;
         let (at, carried) = (self.fresh(), self.carried);
         let (then, other) = match holds {
             true => ("then", "end"),
@@ -318,14 +320,14 @@ impl Writer {
             "br i1 {condition}, label %{then}{at}, label %{other}{at}"
         ));
         let _ = writeln!(self.out, "then{at}:");
-        self.plain(one)?;
+        self.unpredicated(one)?;
         self.carried = carried;
         self.line(&format!("br label %end{at}"));
         let _ = writeln!(self.out, "end{at}:");
         Some(())
     }
 
-    fn plain(&mut self, one: &Instruction) -> Option<()> {
+    fn unpredicated(&mut self, one: &Instruction) -> Option<()> {
         let name: Vec<&str> = one.name.iter().map(String::as_str).collect();
         let before = self.out.len();
         for attempt in [Writer::memory, Writer::threads, Writer::arithmetic] {
@@ -338,10 +340,10 @@ impl Writer {
     }
 
     /// Returns the return instruction and the return type of the function.
-    fn returned(&mut self, results: &[Slot]) -> Option<(String, String)> {
+    fn return_text(&mut self, results: &[OperandType]) -> Option<(String, String)> {
         let mut values = Vec::new();
         for (at, slot) in results.iter().enumerate() {
-            let bits = self.get(&format!("${at}"))?;
+            let bits = self.load_register(&format!("${at}"))?;
             values.push(match slot.cast() {
                 None => bits,
                 Some((_, cast)) => self.op(&format!(
@@ -374,15 +376,15 @@ impl Writer {
 mod tests {
     use super::*;
 
-    fn made(text: &str) -> Result<String, String> {
-        let [word, float] = [Slot::Int(32), Slot::Float];
-        let inputs = [word, word, float, Slot::Int(64)];
+    fn translate(text: &str) -> Result<String, String> {
+        let [word, float] = [OperandType::Int(32), OperandType::Float];
+        let inputs = [word, word, float, OperandType::Int(64)];
         function(text, &[word, float], &inputs, &[], "f")
     }
 
     #[test]
-    fn what_is_not_known_is_an_error_that_names_it() {
-        made("add.s32 $0, $2, $3;").expect("it is known");
+    fn error_names_unknown_instruction() {
+        translate("add.s32 $0, $2, $3;").expect("it is known");
         for text in [
             // An unknown carry, or a carry under a predicate.
             "addc.u32 $0, $2, $3;",
@@ -436,16 +438,30 @@ mod tests {
             "bra done;",
             "call f;",
         ] {
-            let refused = made(text).expect_err(text);
+            let refused = translate(text).expect_err(text);
             assert!(text.contains(&refused), "{text}: {refused}");
         }
     }
 
     #[test]
-    fn an_input_that_is_tied_has_its_results_bits() {
+    fn tied_input_has_width_of_result() {
         let text = "add.u32 $0, $0, 1;";
         let tied = [Some(0)];
-        function(text, &[Slot::Int(32)], &[Slot::Float], &tied, "f").expect("both have 32");
-        function(text, &[Slot::Int(32)], &[Slot::Int(64)], &tied, "f").expect_err("they differ");
+        function(
+            text,
+            &[OperandType::Int(32)],
+            &[OperandType::Float],
+            &tied,
+            "f",
+        )
+        .expect("both have 32");
+        function(
+            text,
+            &[OperandType::Int(32)],
+            &[OperandType::Int(64)],
+            &tied,
+            "f",
+        )
+        .expect_err("they differ");
     }
 }

@@ -14,7 +14,7 @@ pub(super) enum Operand {
     /// Memory at a base address plus an offset in bytes.
     Memory(Box<Operand>, i64),
     /// The elements of a vector.
-    Several(Vec<Operand>),
+    Vector(Vec<Operand>),
     /// A result, and the predicate result.
     WithPredicate(Box<Operand>, String),
     /// A negated predicate.
@@ -43,7 +43,7 @@ pub(super) type Register = (String, u32);
 pub(super) fn read(text: &str) -> Result<(Vec<Register>, Vec<Instruction>), String> {
     let mut scopes = Scopes::default();
     let mut instructions = Vec::new();
-    for statement in plain(text).split(';') {
+    for statement in strip_comments(text).split(';') {
         let whole = || statement.split_whitespace().collect::<Vec<_>>().join(" ");
         // Braces of scopes occur at the beginning of a statement.
         let mut rest = statement.trim();
@@ -59,8 +59,8 @@ pub(super) fn read(text: &str) -> Result<(Vec<Register>, Vec<Instruction>), Stri
         }
         let text = rest.split_whitespace().collect::<Vec<_>>().join(" ");
         let found = match rest.strip_prefix(".reg") {
-            Some(names) => declared(names).map(|found| scopes.declare(found)),
-            None => instruction(rest, &text).map(|mut found| {
+            Some(names) => parse_declaration(names).map(|found| scopes.declare(found)),
+            None => parse_instruction(rest, &text).map(|mut found| {
                 scopes.name(&mut found);
                 instructions.push(found);
             }),
@@ -98,7 +98,7 @@ impl Scopes {
                 Operand::Named(name) | Operand::Not(name) => self.resolve(name),
                 Operand::Number(_) | Operand::Float(..) => {}
                 Operand::Memory(base, _) => open.push(base),
-                Operand::Several(parts) => open.extend(parts),
+                Operand::Vector(parts) => open.extend(parts),
                 Operand::WithPredicate(result, predicate) => {
                     self.resolve(predicate);
                     open.push(result);
@@ -116,7 +116,7 @@ impl Scopes {
 }
 
 /// Returns the text without comments; an unterminated comment stays.
-fn plain(text: &str) -> String {
+fn strip_comments(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(at) = rest.find("//").into_iter().chain(rest.find("/*")).min() {
@@ -134,7 +134,7 @@ fn plain(text: &str) -> String {
 }
 
 /// Parses `.u32 a, b<4>`: each register with its width.
-fn declared(rest: &str) -> Option<Vec<Register>> {
+fn parse_declaration(rest: &str) -> Option<Vec<Register>> {
     let (kind, names) = rest.trim().split_once(char::is_whitespace)?;
     let bits = match kind.strip_prefix('.')? {
         "pred" => 1,
@@ -153,7 +153,7 @@ fn declared(rest: &str) -> Option<Vec<Register>> {
     Some(found)
 }
 
-fn instruction(statement: &str, text: &str) -> Option<Instruction> {
+fn parse_instruction(statement: &str, text: &str) -> Option<Instruction> {
     let (when, rest) = match statement.strip_prefix('@') {
         Some(rest) => {
             let (name, rest) = rest.split_once(char::is_whitespace)?;
@@ -173,9 +173,9 @@ fn instruction(statement: &str, text: &str) -> Option<Instruction> {
     {
         return None;
     }
-    let operands = split(&rest[end..])?
+    let operands = split_at_commas(&rest[end..])?
         .into_iter()
-        .map(operand)
+        .map(parse_operand)
         .collect::<Option<_>>()?;
     Some(Instruction {
         when,
@@ -186,7 +186,7 @@ fn instruction(statement: &str, text: &str) -> Option<Instruction> {
 }
 
 /// Splits at commas outside brackets.
-fn split(text: &str) -> Option<Vec<&str>> {
+fn split_at_commas(text: &str) -> Option<Vec<&str>> {
     let mut parts = Vec::new();
     let (mut depth, mut start) = (0_i32, 0);
     for (at, c) in text.char_indices() {
@@ -207,44 +207,47 @@ fn split(text: &str) -> Option<Vec<&str>> {
     (depth == 0).then_some(parts)
 }
 
-fn operand(text: &str) -> Option<Operand> {
+fn parse_operand(text: &str) -> Option<Operand> {
     if let Some(inside) = text.strip_prefix('[') {
         let inside = inside.strip_suffix(']')?.trim();
         let (base, offset) = match inside.rsplit_once('+') {
-            Some((base, offset)) => (base.trim(), whole_number(offset.trim())? as i64),
+            Some((base, offset)) => (base.trim(), parse_int(offset.trim())? as i64),
             None => (inside, 0),
         };
-        return Some(Operand::Memory(Box::new(operand(base)?), offset));
+        return Some(Operand::Memory(Box::new(parse_operand(base)?), offset));
     }
     if let Some(inside) = text.strip_prefix('{') {
-        let parts = split(inside.strip_suffix('}')?)?;
-        let parts = parts.into_iter().map(operand).collect::<Option<_>>()?;
-        return Some(Operand::Several(parts));
+        let parts = split_at_commas(inside.strip_suffix('}')?)?;
+        let parts = parts
+            .into_iter()
+            .map(parse_operand)
+            .collect::<Option<_>>()?;
+        return Some(Operand::Vector(parts));
     }
     if let Some((result, predicate)) = text.split_once('|') {
-        let result = Box::new(operand(result.trim())?);
+        let result = Box::new(parse_operand(result.trim())?);
         return Some(Operand::WithPredicate(
             result,
-            named(predicate.trim())?.to_string(),
+            parse_name(predicate.trim())?.to_string(),
         ));
     }
     if let Some(predicate) = text.strip_prefix('!') {
-        return Some(Operand::Not(named(predicate)?.to_string()));
+        return Some(Operand::Not(parse_name(predicate)?.to_string()));
     }
-    whole_number(text)
+    parse_int(text)
         .map(Operand::Number)
-        .or_else(|| float(text))
-        .or_else(|| Some(Operand::Named(named(text)?.to_string())))
+        .or_else(|| parse_float(text))
+        .or_else(|| Some(Operand::Named(parse_name(text)?.to_string())))
 }
 
-fn named(text: &str) -> Option<&str> {
+fn parse_name(text: &str) -> Option<&str> {
     let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '%' | '.');
     let begins = |c: char| c.is_ascii_alphabetic() || matches!(c, '_' | '$' | '%');
     (text.starts_with(begins) && text.chars().all(letter)).then_some(text)
 }
 
 /// Parses a decimal or hexadecimal integer.
-fn whole_number(text: &str) -> Option<u64> {
+fn parse_int(text: &str) -> Option<u64> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
         None => (false, text),
@@ -264,7 +267,7 @@ fn whole_number(text: &str) -> Option<u64> {
 }
 
 /// Parses the bits of a floating-point number: `0f3f800000`, or `0d` with twice as many digits.
-fn float(text: &str) -> Option<Operand> {
+fn parse_float(text: &str) -> Option<Operand> {
     let lower = text.to_ascii_lowercase();
     let (digits, bits) = match lower.strip_prefix("0f") {
         Some(digits) => (digits, 32),
@@ -279,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scopes_predicates_and_addresses() {
+    fn parses_scopes_predicates_addresses() {
         let text = "{\n\t.reg .pred p; // one\n\t.reg .b32 r<2>;\n setp.ne.u32 p, $1, /* none */ 0;\n\
                     @!p ld.global.v2.u32 {r0, r1}, [$2+8];\n shfl.sync.up.b32 $0|p, r0, 1, 0, -1;\n}";
         let (registers, found) = read(text).expect("it is understood");
@@ -293,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_that_of_the_innermost_scope() {
+    fn innermost_declaration_wins() {
         let text = "{ .reg .u32 t; mov.u32 t, 1; { .reg .u64 t; mov.u64 t, 2; } mov.u32 $0, t; }";
         let (registers, found) = read(text).expect("it is understood");
         assert_eq!(
@@ -307,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_and_broken_brackets_are_not_understood() {
+    fn labels_and_unbalanced_brackets_fail() {
         for text in [
             "again: add.s32 $0, $0, 1;",
             "ld.u32 $0, [$1;",

@@ -5,7 +5,7 @@ use super::{PREDICATE, Type, WORD, Writer};
 use crate::cuda_merge::inline_thread_queries::EXIT;
 
 /// Returns whether an instruction synchronizes or communicates between threads.
-pub(super) fn is_together(name: &[String]) -> bool {
+pub(super) fn is_collective(name: &[String]) -> bool {
     let words = ["bar", "barrier", "shfl", "vote", "match", "redux"];
     name.first()
         .is_some_and(|first| words.contains(&first.as_str()))
@@ -13,7 +13,7 @@ pub(super) fn is_together(name: &[String]) -> bool {
 
 impl Writer {
     /// Emits the value of a special register.
-    pub(super) fn special(&mut self, name: &str, bits: u32) -> Option<String> {
+    pub(super) fn special_register(&mut self, name: &str, bits: u32) -> Option<String> {
         let name = name.strip_prefix('%')?;
         if let ("clock64" | "globaltimer", 64) = (name, bits) {
             return Some(self.call("i64", &format!("__gr_{name}"), &[]));
@@ -70,7 +70,7 @@ impl Writer {
                 Some(())
             }
             (["bar", "warp", "sync"], [mask]) => {
-                let mask = self.value(mask, 32)?;
+                let mask = self.int_operand(mask, 32)?;
                 self.call("void", "__gr_syncwarp", &[("i32", mask)]);
                 Some(())
             }
@@ -83,7 +83,7 @@ impl Writer {
             // A launch begins only after the previous launch has ended.
             (["griddepcontrol", "wait" | "launch_dependents"], []) => Some(()),
             (["nanosleep", "u32"], [time]) => {
-                let time = self.value(time, 32)?;
+                let time = self.int_operand(time, 32)?;
                 self.call("void", "__gr_nanosleep", &[("i32", time)]);
                 Some(())
             }
@@ -99,7 +99,7 @@ impl Writer {
             }
             (["activemask", "b32"], [to]) => {
                 let mask = self.call("i32", "__gr_activemask", &[]);
-                self.give(to, &mask, WORD)
+                self.write_register(to, &mask, WORD)
             }
             (["shfl", "sync", how, "b32"], [to, value, by, segment, mask]) => {
                 self.shuffle(how, to, [value, by, segment, mask])
@@ -107,7 +107,7 @@ impl Writer {
             (["vote", "sync", what @ ("all" | "any" | "uni"), "pred"], [to, holds, mask]) => {
                 let args = self.masked(mask, holds, 1)?;
                 let result = self.call("i1", &format!("__gr_vote_{what}"), &args);
-                self.give(to, &result, PREDICATE)
+                self.write_register(to, &result, PREDICATE)
             }
             (
                 ["vote", "sync", "ballot", "b32"] | ["vote", "ballot", "sync", "b32"],
@@ -115,7 +115,7 @@ impl Writer {
             ) => {
                 let args = self.masked(mask, holds, 1)?;
                 let result = self.call("i32", "__gr_vote_ballot", &args);
-                self.give(to, &result, WORD)
+                self.write_register(to, &result, WORD)
             }
             (["vote", what @ ("all" | "any" | "uni"), "sync", "pred"], operands) => {
                 self.threads(&["vote", "sync", what, "pred"], operands)
@@ -124,7 +124,7 @@ impl Writer {
                 let bits = Type::read(word)?.bits;
                 let args = self.masked(mask, value, bits)?;
                 let result = self.call("i32", &format!("__gr_match_any_i{bits}"), &args);
-                self.give(to, &result, WORD)
+                self.write_register(to, &result, WORD)
             }
             _ => None,
         }
@@ -142,8 +142,8 @@ impl Writer {
             _ => "i64",
         };
         Some([
-            ("i32", self.value(mask, 32)?),
-            (ty, self.value(value, bits)?),
+            ("i32", self.int_operand(mask, 32)?),
+            (ty, self.int_operand(value, bits)?),
         ])
     }
 
@@ -155,7 +155,7 @@ impl Writer {
         };
         let mut values = Vec::new();
         for operand in from {
-            values.push(self.value(operand, 32)?);
+            values.push(self.int_operand(operand, 32)?);
         }
         let [value, by, segment, mask] = &values[..] else {
             return None;
@@ -163,7 +163,7 @@ impl Writer {
         let args = [mask, value, by, segment].map(|v| ("i32", v.clone()));
         let result = self.call("i32", &format!("__gr_shfl_{how}_i32"), &args);
         let Operand::WithPredicate(to, predicate) = to else {
-            return self.give(to, &result, WORD);
+            return self.write_register(to, &result, WORD);
         };
         let lane = self.call("i32", "__gr_laneid", &[]);
         let by = self.op(&format!("and i32 {by}, 31"));
@@ -184,7 +184,7 @@ impl Writer {
             }
         };
         let holds = self.op(&format!("icmp {condition} i32 {asked}, {most}"));
-        self.give(to, &result, WORD)?;
-        self.give(&Operand::Named(predicate.clone()), &holds, PREDICATE)
+        self.write_register(to, &result, WORD)?;
+        self.write_register(&Operand::Named(predicate.clone()), &holds, PREDICATE)
     }
 }

@@ -11,12 +11,13 @@
 use super::assignments::copy_text;
 use super::pointers;
 use crate::host::module::Host;
-use crate::prepare::fortran::descriptor_analysis::{Left, number};
+use crate::prepare::fortran::descriptor_analysis::{StoredMembers, constant_int};
 use crate::prepare::fortran::element_layout::Element;
 use crate::prepare::fortran::runtime_library::{
-    DESCRIPTOR, Written, before, bounds, described, each,
+    DESCRIPTOR, RuntimeReplacement, described_operand, each_dimension, load_bounds_text,
+    previous_dimension,
 };
-use crate::prepare::fortran::type_info::{Initial, Type};
+use crate::prepare::fortran::type_info::{DefaultValue, Type};
 use gradus_ir::Diagnostic;
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
@@ -27,30 +28,34 @@ const NOT_ALLOCATED: u32 = 11;
 const NO_MEMORY: u32 = 16;
 
 /// An allocation: rank, element size in bytes, and the derived type, if the element has one.
-pub(super) type Made = (u64, u64, Option<Type>);
+pub(super) type AllocationShape = (u64, u64, Option<Type>);
 
 impl Host {
     /// Expands allocations without a source, and deallocations.
     ///
     /// # Errors
     /// LLVM's message if a replacement function cannot be parsed or linked.
-    pub(super) fn write_out_allocations(&mut self) -> Result<(), Diagnostic> {
+    pub(super) fn expand_allocations(&mut self) -> Result<(), Diagnostic> {
         for call in self.calls_of("_FortranAAllocatableAllocate", 7) {
             unsafe {
-                let state = gives_state(call, 2, 3);
-                self.write_out_allocation(call, made(call), state, false)?;
+                let state = returns_stat(call, 2, 3);
+                self.expand_allocation(call, describe_first_operand(call), state, false)?;
             }
         }
         for call in self.calls_of("_FortranAAllocatableDeallocate", 5) {
             unsafe {
-                let Some((rank, bytes, ty)) = made(call) else {
+                let Some((rank, bytes, ty)) = describe_first_operand(call) else {
                     continue;
                 };
-                let offsets = ty.map_or(Some(Vec::new()), |ty| ty.to_free());
-                if let (Some(state), Some(offsets)) = (gives_state(call, 1, 2), offsets) {
+                let offsets = ty.map_or(Some(Vec::new()), |ty| ty.freed_offsets());
+                if let (Some(state), Some(offsets)) = (returns_stat(call, 1, 2), offsets) {
                     let dense = Some(bytes);
-                    self.free_components(call, Written::Release { rank, dense }, &offsets)?;
-                    self.replace(Written::Delete { state }, &[call])?;
+                    self.free_components(
+                        call,
+                        RuntimeReplacement::Release { rank, dense },
+                        &offsets,
+                    )?;
+                    self.replace_calls(RuntimeReplacement::Delete { state }, &[call])?;
                 }
             }
         }
@@ -62,10 +67,10 @@ impl Host {
     ///
     /// # Safety
     /// `call` is a live call of the module, and the type in `made` belongs to the same module.
-    pub(super) unsafe fn write_out_allocation(
+    pub(super) unsafe fn expand_allocation(
         &mut self,
         call: LLVMValueRef,
-        made: Option<Made>,
+        made: Option<AllocationShape>,
         state: Option<bool>,
         points: bool,
     ) -> Result<(), Diagnostic> {
@@ -73,7 +78,7 @@ impl Host {
             // Not an error: the call stays a library call.
             return Ok(());
         };
-        let new = New {
+        let new = Allocation {
             bytes,
             rank,
             state,
@@ -91,11 +96,11 @@ impl Host {
     unsafe fn allocate(
         &mut self,
         call: LLVMValueRef,
-        new: New,
-        initial: &[Initial],
+        new: Allocation,
+        initial: &[DefaultValue],
     ) -> Result<(), Diagnostic> {
-        let function = self.function_of(Written::New(new))?;
-        let fill = |bytes| Written::Fill {
+        let function = self.runtime_function(RuntimeReplacement::New(new))?;
+        let fill = |bytes| RuntimeReplacement::Fill {
             rank: new.rank,
             bytes,
             dense: Some(new.bytes),
@@ -111,20 +116,20 @@ impl Host {
 }
 
 /// Returns the description of the first operand of an allocation or deallocation.
-unsafe fn made(call: LLVMValueRef) -> Option<Made> {
-    unsafe { what(&Left::in_dummy(LLVMGetOperand(call, 0))?) }
+unsafe fn describe_first_operand(call: LLVMValueRef) -> Option<AllocationShape> {
+    unsafe { describe(&StoredMembers::in_dummy_argument(LLVMGetOperand(call, 0))?) }
 }
 
 /// Returns the allocation that the stores into a descriptor describe.
 ///
 /// # Safety
 /// The stored values belong to a live module.
-pub(super) unsafe fn what(left: &Left) -> Option<Made> {
+pub(super) unsafe fn describe(left: &StoredMembers) -> Option<AllocationShape> {
     unsafe {
         let (rank, code) = (left.rank()?, left.element()?);
         match Element::of(code) {
             Some(element) => Some((rank, element.size(), None)),
-            None if left.is_of_its_type(true) => {
+            None if left.has_declared_type(true) => {
                 let ty = left.derived()?;
                 Some((rank, ty.size()?, Some(ty)))
             }
@@ -137,9 +142,9 @@ pub(super) unsafe fn what(left: &Left) -> Option<Made> {
 ///
 /// # Safety
 /// `call` is a live call with these operands.
-pub(super) unsafe fn gives_state(call: LLVMValueRef, state: u32, message: u32) -> Option<bool> {
+pub(super) unsafe fn returns_stat(call: LLVMValueRef, state: u32, message: u32) -> Option<bool> {
     unsafe {
-        let gives = number(LLVMGetOperand(call, state))? != 0;
+        let gives = constant_int(LLVMGetOperand(call, state))? != 0;
         (!gives || LLVMIsNull(LLVMGetOperand(call, message)) != 0).then_some(gives)
     }
 }
@@ -148,22 +153,22 @@ pub(super) unsafe fn gives_state(call: LLVMValueRef, state: u32, message: u32) -
 ///
 /// # Safety
 /// `call` is a live call of `_FortranAAllocatableSetBounds`.
-pub(super) unsafe fn set_bounds(call: LLVMValueRef) -> Option<Written> {
-    let dimension = unsafe { number(LLVMGetOperand(call, 1))? };
+pub(super) unsafe fn set_bounds(call: LLVMValueRef) -> Option<RuntimeReplacement> {
+    let dimension = unsafe { constant_int(LLVMGetOperand(call, 1))? };
     let points = false;
-    Some(Written::Bounds { dimension, points })
+    Some(RuntimeReplacement::Bounds { dimension, points })
 }
 
 /// Matches a call that copies the bounds of a variable. A scalar mold leaves the bounds alone.
 ///
 /// # Safety
 /// `call` is a live call of `_FortranAAllocatableApplyMold`.
-pub(super) unsafe fn mold(call: LLVMValueRef) -> Option<Written> {
+pub(super) unsafe fn match_mold(call: LLVMValueRef) -> Option<RuntimeReplacement> {
     unsafe {
-        let (rank, element) = described(call, 0)?;
-        let (of, source) = described(call, 1)?;
+        let (rank, element) = described_operand(call, 0)?;
+        let (of, source) = described_operand(call, 1)?;
         let fits = source == element && (of == rank || of == 0);
-        fits.then_some(Written::Mold { rank: of })
+        fits.then_some(RuntimeReplacement::Mold { rank: of })
     }
 }
 
@@ -171,18 +176,18 @@ pub(super) unsafe fn mold(call: LLVMValueRef) -> Option<Written> {
 ///
 /// # Safety
 /// `call` is a live call of `_FortranAAllocatableAllocateSource`.
-pub(super) unsafe fn allocation(call: LLVMValueRef) -> Option<Written> {
+pub(super) unsafe fn match_allocate_source(call: LLVMValueRef) -> Option<RuntimeReplacement> {
     unsafe {
-        let (rank, element) = described(call, 0)?;
-        let (of, source) = described(call, 1)?;
+        let (rank, element) = described_operand(call, 0)?;
+        let (of, source) = described_operand(call, 1)?;
         let fits = source == element && (of == rank || of == 0);
-        let new = New {
+        let new = Allocation {
             bytes: element.size(),
             rank,
-            state: gives_state(call, 2, 3)?,
+            state: returns_stat(call, 2, 3)?,
             points: false,
         };
-        fits.then_some(Written::Allocate {
+        fits.then_some(RuntimeReplacement::Allocate {
             new,
             element,
             spread: of < rank,
@@ -226,7 +231,7 @@ done:
 
 /// Text of the function that copies bounds; an allocated allocatable keeps its bounds.
 pub(super) fn mold_text(name: &str, rank: u64) -> String {
-    let taken = each(rank, |d| {
+    let taken = each_dimension(rank, |d| {
         let member = |member: u32| {
             format!(
                 "  %get.{member}.{d} = getelementptr {DESCRIPTOR}, ptr %from, i32 0, i32 7, i64 {d}, i64 {member}
@@ -254,7 +259,7 @@ done:
 }
 
 /// Text of a failing statement: returns the `STAT` value `gives`, or ends the program.
-fn failed(state: bool, gives: u32) -> String {
+fn failure_text(state: bool, gives: u32) -> String {
     match state {
         true => format!("  ret i32 {gives}\n"),
         false => "  call void @abort()\n  unreachable\n".into(),
@@ -264,14 +269,14 @@ fn failed(state: bool, gives: u32) -> String {
 /// An allocation: bytes per element, rank, whether a failure returns `STAT`, and whether the variable is a
 /// pointer, which may have any previous target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct New {
+pub(super) struct Allocation {
     pub(super) bytes: u64,
     pub(super) rank: u64,
     pub(super) state: bool,
     pub(super) points: bool,
 }
 
-impl New {
+impl Allocation {
     /// Returns the part of the function name that identifies the allocation.
     pub(super) fn name(self) -> String {
         let how = |is: bool, yes: &'static str| if is { yes } else { "" };
@@ -281,10 +286,10 @@ impl New {
 
     /// Text that computes the strides of a contiguous array, stores them in the descriptor and allocates
     /// the memory; the remaining code follows the label `fill`.
-    fn memory(self, name: &str) -> String {
+    fn memory_text(self, name: &str) -> String {
         let (rank, size) = (self.rank, self.bytes.to_string());
-        let strides = each(rank, |d| {
-            let dense = before("all", d, &size);
+        let strides = each_dimension(rank, |d| {
+            let dense = previous_dimension("all", d, &size);
             format!(
                 "  %all.{d} = mul i64 {dense}, %n.{d}
   %stride.at.{d} = getelementptr {DESCRIPTOR}, ptr %to, i32 0, i32 7, i64 {d}, i64 2
@@ -292,7 +297,10 @@ impl New {
 "
             )
         });
-        let (shape, whole) = (bounds(rank, "to", 1, "n"), before("all", rank, &size));
+        let (shape, whole) = (
+            load_bounds_text(rank, "to", 1, "n"),
+            previous_dimension("all", rank, &size),
+        );
         let free_only = match self.points {
             true => String::new(),
             false => format!(
@@ -302,11 +310,11 @@ impl New {
 wrong:
 {}shape:
 ",
-                failed(self.state, ALLOCATED)
+                failure_text(self.state, ALLOCATED)
             ),
         };
         let allocator = match self.points {
-            true => pointers::payload(name),
+            true => pointers::allocator_name(name),
             false => "malloc".into(),
         };
         let checked = match self.state {
@@ -315,7 +323,7 @@ wrong:
   br i1 %none, label %without, label %fill
 without:
 {}",
-                failed(true, NO_MEMORY)
+                failure_text(true, NO_MEMORY)
             ),
             false => "  br label %fill\n".into(),
         };
@@ -329,9 +337,9 @@ without:
     }
 
     /// Text of the functions that the allocation calls.
-    fn called(self, name: &str) -> String {
+    fn declarations_text(self, name: &str) -> String {
         let payload = match self.points {
-            true => pointers::payload_text(name),
+            true => pointers::allocator_text(name),
             false => String::new(),
         };
         format!(
@@ -344,7 +352,7 @@ declare i64 @llvm.smax.i64(i64, i64)
 
     /// Text of the allocation function without a source.
     pub(super) fn text(self, name: &str) -> String {
-        let (called, memory) = (self.called(name), self.memory(name));
+        let (called, memory) = (self.declarations_text(name), self.memory_text(name));
         format!(
             "{called}define i32 @{name}(ptr %to) {{
 {memory}  store ptr %new, ptr %to
@@ -359,10 +367,10 @@ declare i64 @llvm.smax.i64(i64, i64)
         let (rank, size) = (self.rank, self.bytes.to_string());
         let apart = match spread {
             true => String::new(),
-            false => bounds(rank, "from", 2, "f"),
+            false => load_bounds_text(rank, "from", 2, "f"),
         };
-        let given = each(rank, |d| {
-            let dense = before("all", d, &size);
+        let given = each_dimension(rank, |d| {
+            let dense = previous_dimension("all", d, &size);
             let from = if spread {
                 "0".into()
             } else {
@@ -370,7 +378,7 @@ declare i64 @llvm.smax.i64(i64, i64)
             };
             format!(", i64 {dense}, i64 {from}, i64 %n.{d}")
         });
-        let (called, memory) = (self.called(name), self.memory(name));
+        let (called, memory) = (self.declarations_text(name), self.memory_text(name));
         let copy = copy_text(name, element, rank);
         format!(
             "{called}{copy}
@@ -387,7 +395,7 @@ define i32 @{name}(ptr %to, ptr %from) {{
 
 /// Text of the deallocation function.
 pub(super) fn delete_text(name: &str, state: bool) -> String {
-    let failed = failed(state, NOT_ALLOCATED);
+    let failed = failure_text(state, NOT_ALLOCATED);
     format!(
         "declare void @free(ptr)
 declare void @abort()

@@ -11,10 +11,11 @@
 use super::assignments::copy_text;
 use crate::host::ffi::name_of;
 use crate::host::module::Host;
-use crate::prepare::fortran::descriptor_analysis::Left;
+use crate::prepare::fortran::descriptor_analysis::StoredMembers;
 use crate::prepare::fortran::element_layout::Element;
 use crate::prepare::fortran::runtime_library::{
-    DESCRIPTOR, Written, before, bounds, described, each,
+    DESCRIPTOR, RuntimeReplacement, described_operand, each_dimension, load_bounds_text,
+    previous_dimension,
 };
 use gradus_ir::Diagnostic;
 use llvm_sys::core::*;
@@ -29,11 +30,11 @@ impl Host {
     ///
     /// # Errors
     /// LLVM's message if a replacement function cannot be parsed or linked.
-    pub(super) fn write_out_constructions(&mut self) -> Result<(), Diagnostic> {
+    pub(super) fn expand_constructors(&mut self) -> Result<(), Diagnostic> {
         for begin in self.calls_of(BEGIN, 5) {
-            let calls = unsafe { construction(begin) };
+            let calls = unsafe { match_constructor(begin) };
             for (call, written) in calls.into_iter().flatten() {
-                self.replace(written, &[call])?;
+                self.replace_calls(written, &[call])?;
             }
         }
         Ok(())
@@ -41,18 +42,20 @@ impl Host {
 }
 
 /// Matches all calls of the vector that `begin` initialises.
-unsafe fn construction(begin: LLVMValueRef) -> Option<Vec<(LLVMValueRef, Written)>> {
+unsafe fn match_constructor(
+    begin: LLVMValueRef,
+) -> Option<Vec<(LLVMValueRef, RuntimeReplacement)>> {
     unsafe {
         let (vector, own_length) = (LLVMGetOperand(begin, 0), LLVMGetOperand(begin, 2));
         if LLVMIsAAllocaInst(vector).is_null() || LLVMIsNull(own_length) == 0 {
             return None;
         }
-        let mut calls = vec![(begin, Written::Begin)];
+        let mut calls = vec![(begin, RuntimeReplacement::Begin)];
         let mut at = LLVMGetFirstUse(vector);
         while !at.is_null() {
             let user = LLVMGetUser(at);
             if user != begin {
-                calls.push((user, pushed(begin, user)?));
+                calls.push((user, match_push(begin, user)?));
             }
             at = LLVMGetNextUse(at);
         }
@@ -61,20 +64,20 @@ unsafe fn construction(begin: LLVMValueRef) -> Option<Vec<(LLVMValueRef, Written
 }
 
 /// Matches a call that appends to the vector of `begin`.
-unsafe fn pushed(begin: LLVMValueRef, call: LLVMValueRef) -> Option<Written> {
+unsafe fn match_push(begin: LLVMValueRef, call: LLVMValueRef) -> Option<RuntimeReplacement> {
     unsafe {
         if LLVMIsACallInst(call).is_null() {
             return None;
         }
         match name_of(LLVMGetCalledValue(call)).as_str() {
             PUSH => {
-                let (rank, element) = described(call, 1)?;
-                Some(Written::Push { element, rank })
+                let (rank, element) = described_operand(call, 1)?;
+                Some(RuntimeReplacement::Push { element, rank })
             }
             PUSH_SCALAR => {
-                let to = Left::in_copy(LLVMGetOperand(begin, 1))?;
+                let to = StoredMembers::in_variable_or_copy(LLVMGetOperand(begin, 1))?;
                 let element = Element::of(to.element()?)?;
-                Some(Written::PushScalar { element })
+                Some(RuntimeReplacement::PushScalar { element })
             }
             _ => None,
         }
@@ -106,35 +109,41 @@ pub(super) fn begin_text(name: &str) -> String {
 
 /// Text of the function that appends the elements of an array.
 pub(super) fn push_text(name: &str, element: &Element, rank: u64) -> String {
-    let counted = each(rank, |d| {
-        format!("  %sum.{d} = mul i64 {}, %n.{d}\n", before("sum", d, "1"))
+    let counted = each_dimension(rank, |d| {
+        format!(
+            "  %sum.{d} = mul i64 {}, %n.{d}\n",
+            previous_dimension("sum", d, "1")
+        )
     });
-    let given = each(rank, |d| {
-        let dense = before("all", d, &element.size().to_string());
+    let given = each_dimension(rank, |d| {
+        let dense = previous_dimension("all", d, &element.size().to_string());
         format!(", i64 {dense}, i64 %f.{d}, i64 %n.{d}")
     });
-    let dense = each(rank, |d| {
-        let so_far = before("all", d, &element.size().to_string());
+    let dense = each_dimension(rank, |d| {
+        let so_far = previous_dimension("all", d, &element.size().to_string());
         format!("  %all.{d} = mul i64 {so_far}, %n.{d}\n")
     });
-    let shape = bounds(rank, "from", 1, "n") + &bounds(rank, "from", 2, "f") + &counted + &dense;
-    let more = before("sum", rank, "1");
+    let shape = load_bounds_text(rank, "from", 1, "n")
+        + &load_bounds_text(rank, "from", 2, "f")
+        + &counted
+        + &dense;
+    let more = previous_dimension("sum", rank, "1");
     let body = format!(
         "  %source = load ptr, ptr %from
   call void @{name}_copy(ptr %place, ptr %source{given})
 "
     );
-    copy_text(name, element, rank) + &appended(name, element, (&shape, &more), &body)
+    copy_text(name, element, rank) + &append_text(name, element, (&shape, &more), &body)
 }
 
 /// Text of the function that appends a scalar.
 pub(super) fn push_scalar_text(name: &str, element: &Element) -> String {
-    appended(name, element, ("", "1"), &element.text("%place", "%from"))
+    append_text(name, element, ("", "1"), &element.text("%place", "%from"))
 }
 
 /// Text of a function that reserves space for `more` elements, counted by `shape`, and writes the elements
 /// by `body` from `%place` on.
-fn appended(name: &str, element: &Element, (shape, more): (&str, &str), body: &str) -> String {
+fn append_text(name: &str, element: &Element, (shape, more): (&str, &str), body: &str) -> String {
     let size = element.size();
     let grown = copy_text(&format!("{name}_grown"), element, 1);
     let put = |member: u32, value: &str| {

@@ -19,10 +19,11 @@
 use crate::host::ffi::instructions_in;
 use crate::host::module::Host;
 use crate::prepare::fortran::derived_assign;
-use crate::prepare::fortran::descriptor_analysis::Left;
+use crate::prepare::fortran::descriptor_analysis::StoredMembers;
 use crate::prepare::fortran::element_layout::Element;
 use crate::prepare::fortran::runtime_library::{
-    DESCRIPTOR, Written, before, bounds, described, each, nest,
+    DESCRIPTOR, RuntimeReplacement, described_operand, each_dimension, load_bounds_text,
+    loop_nest_text, previous_dimension,
 };
 use gradus_ir::Diagnostic;
 use llvm_sys::core::*;
@@ -36,16 +37,16 @@ const ALLOCATABLE: u8 = 2;
 ///
 /// # Safety
 /// `call` is a live call of `_FortranAAssign`.
-pub(super) unsafe fn assignment(call: LLVMValueRef) -> Option<Written> {
+pub(super) unsafe fn match_assign(call: LLVMValueRef) -> Option<RuntimeReplacement> {
     unsafe {
-        let Some((rank, element)) = described(call, 1) else {
-            return derived_assign::assignment(call);
+        let Some((rank, element)) = described_operand(call, 1) else {
+            return derived_assign::match_component_assign(call);
         };
-        let to = described(call, 0);
+        let to = described_operand(call, 0);
         if to.as_ref().is_some_and(|(_, other)| *other != element) {
             return None;
         }
-        let written = |rank, spread| Written::Assign {
+        let written = |rank, spread| RuntimeReplacement::Assign {
             element: element.clone(),
             rank,
             spread,
@@ -61,7 +62,7 @@ pub(super) unsafe fn assignment(call: LLVMValueRef) -> Option<Written> {
 
 /// The variable of a `MOVE_ALLOC`.
 #[derive(PartialEq)]
-struct Movement {
+struct MoveAlloc {
     rank: u64,
     /// The bytes of an element.
     bytes: u64,
@@ -70,12 +71,12 @@ struct Movement {
 }
 
 /// Matches a `MOVE_ALLOC`; `None` if the variable may be polymorphic, or if neither descriptor is known.
-unsafe fn movement(call: LLVMValueRef) -> Option<Movement> {
+unsafe fn match_move_alloc(call: LLVMValueRef) -> Option<MoveAlloc> {
     unsafe {
         if LLVMIsNull(LLVMGetOperand(call, 2)) == 0 {
             return None;
         }
-        let side = |side| moved(LLVMGetOperand(call, side));
+        let side = |side| describe_moved(LLVMGetOperand(call, side));
         match (side(0), side(1)) {
             (Some(to), Some(from)) if to != from => None,
             (to, from) => to.or(from),
@@ -83,21 +84,21 @@ unsafe fn movement(call: LLVMValueRef) -> Option<Movement> {
     }
 }
 
-unsafe fn moved(descriptor: LLVMValueRef) -> Option<Movement> {
+unsafe fn describe_moved(descriptor: LLVMValueRef) -> Option<MoveAlloc> {
     unsafe {
-        let left = Left::in_dummy(descriptor)?;
+        let left = StoredMembers::in_dummy_argument(descriptor)?;
         let (bytes, freed) = match Element::of(left.element()?) {
             Some(element) => (element.size(), Vec::new()),
-            None => (left.derived()?.size()?, left.derived()?.to_free()?),
+            None => (left.derived()?.size()?, left.derived()?.freed_offsets()?),
         };
         let rank = left.rank()?;
-        Some(Movement { rank, bytes, freed })
+        Some(MoveAlloc { rank, bytes, freed })
     }
 }
 
 impl Host {
     /// Drops all TBAA tags: after a move, flang's tags of the two variables contradict the aliasing.
-    fn forget_variables(&self) {
+    fn drop_tbaa(&self) {
         unsafe {
             let kind = LLVMGetMDKindIDInContext(self.ctx, c"tbaa".as_ptr(), 4);
             let mut function = LLVMGetFirstFunction(self.module);
@@ -114,19 +115,21 @@ impl Host {
     ///
     /// # Errors
     /// LLVM's message if a replacement function cannot be parsed or linked.
-    pub(super) fn write_out_movements(&mut self) -> Result<(), Diagnostic> {
+    pub(super) fn expand_move_alloc(&mut self) -> Result<(), Diagnostic> {
         let calls = self.calls_of("_FortranAMoveAlloc", 7);
         // All calls are matched before any is replaced, because the uses of a descriptor are evidence of
         // its type.
-        let read = |&call: &LLVMValueRef| Some((call, unsafe { movement(call)? }));
+        let read = |&call: &LLVMValueRef| Some((call, unsafe { match_move_alloc(call)? }));
         let moves: Vec<_> = calls.iter().filter_map(read).collect();
         if !moves.is_empty() {
-            self.forget_variables();
+            self.drop_tbaa();
         }
-        for (call, Movement { rank, bytes, freed }) in moves {
+        for (call, MoveAlloc { rank, bytes, freed }) in moves {
             let dense = Some(bytes);
-            unsafe { self.free_components(call, Written::Release { rank, dense }, &freed)? };
-            self.replace(Written::Move { rank }, &[call])?;
+            unsafe {
+                self.free_components(call, RuntimeReplacement::Release { rank, dense }, &freed)?
+            };
+            self.replace_calls(RuntimeReplacement::Move { rank }, &[call])?;
         }
         Ok(())
     }
@@ -135,8 +138,8 @@ impl Host {
 /// Text of the internal function that copies elements from `from` to `to`, with strides in bytes for each
 /// side.
 pub(super) fn copy_text(name: &str, element: &Element, rank: u64) -> String {
-    let params = each(rank, |d| format!(", i64 %t.{d}, i64 %f.{d}, i64 %n.{d}"));
-    let moved = nest(rank, &[("to", "t"), ("from", "f")], |at| {
+    let params = each_dimension(rank, |d| format!(", i64 %t.{d}, i64 %f.{d}, i64 %n.{d}"));
+    let moved = loop_nest_text(rank, &[("to", "t"), ("from", "f")], |at| {
         element.text(&at[0], &at[1])
     });
     format!(
@@ -162,23 +165,23 @@ pub(super) fn assign_text(name: &str, element: &Element, rank: u64, spread: bool
         if spread {
             "0".to_string()
         } else {
-            before("all", d, &size.to_string())
+            previous_dimension("all", d, &size.to_string())
         }
     };
     let shape = match spread {
-        true => bounds(rank, "to", 1, "n"),
-        false => bounds(rank, "from", 1, "n") + &bounds(rank, "from", 2, "f"),
+        true => load_bounds_text(rank, "to", 1, "n"),
+        false => load_bounds_text(rank, "from", 1, "n") + &load_bounds_text(rank, "from", 2, "f"),
     };
-    let sizes = each(rank, |d| {
-        let so_far = before("all", d, &size.to_string());
+    let sizes = each_dimension(rank, |d| {
+        let so_far = previous_dimension("all", d, &size.to_string());
         format!("  %all.{d} = mul i64 {so_far}, %n.{d}\n")
     });
     let whole = match spread {
         true => size.to_string(),
-        false => before("all", rank, &size.to_string()),
+        false => previous_dimension("all", rank, &size.to_string()),
     };
     let copied = |to: &str, from: &str, t: &dyn Fn(u64) -> String, f: &dyn Fn(u64) -> String| {
-        let bounds = each(rank, |d| {
+        let bounds = each_dimension(rank, |d| {
             format!(", i64 {}, i64 {}, i64 %n.{d}", t(d), f(d))
         });
         format!("  call void @{name}_copy(ptr {to}, ptr {from}{bounds})\n")
@@ -196,13 +199,16 @@ pub(super) fn assign_text(name: &str, element: &Element, rank: u64, spread: bool
     };
     let begin = match spread {
         true => "  br label %keep\n".to_string(),
-        false => fresh_text(rank, size, &copied("%new", "%source", &dense, &apart)),
+        false => reallocate_text(rank, size, &copied("%new", "%source", &dense, &apart)),
     };
     let (reach_to, reach_from) = (
-        reach("to", rank, size, &own),
-        reach("from", rank, size, &apart),
+        byte_range_text("to", rank, size, &own),
+        byte_range_text("from", rank, size, &apart),
     );
-    let (strides, copy) = (bounds(rank, "to", 2, "t"), copy_text(name, element, rank));
+    let (strides, copy) = (
+        load_bounds_text(rank, "to", 2, "t"),
+        copy_text(name, element, rank),
+    );
     format!(
         "declare ptr @malloc(i64)
 declare void @free(ptr)
@@ -235,10 +241,14 @@ aside:
 }
 
 /// Text that computes the byte range of an array, from offset `first` to `end` relative to its address.
-fn reach(side: &str, rank: u64, size: u64, stride: &dyn Fn(u64) -> String) -> String {
+fn byte_range_text(side: &str, rank: u64, size: u64, stride: &dyn Fn(u64) -> String) -> String {
     let (first, far) = (format!("{side}.least"), format!("{side}.most"));
-    let spans = each(rank, |d| {
-        let (least, most, stride) = (before(&first, d, "0"), before(&far, d, "0"), stride(d));
+    let spans = each_dimension(rank, |d| {
+        let (least, most, stride) = (
+            previous_dimension(&first, d, "0"),
+            previous_dimension(&far, d, "0"),
+            stride(d),
+        );
         format!(
             "  %{side}.last.{d} = sub i64 %n.{d}, 1
   %{side}.span.{d} = mul i64 %{side}.last.{d}, {stride}
@@ -249,7 +259,10 @@ fn reach(side: &str, rank: u64, size: u64, stride: &dyn Fn(u64) -> String) -> St
 "
         )
     });
-    let (least, most) = (before(&first, rank, "0"), before(&far, rank, "0"));
+    let (least, most) = (
+        previous_dimension(&first, rank, "0"),
+        previous_dimension(&far, rank, "0"),
+    );
     format!(
         "{spans}  %{side}.first = add i64 {least}, 0
   %{side}.end = add i64 {most}, {size}
@@ -258,18 +271,18 @@ fn reach(side: &str, rank: u64, size: u64, stride: &dyn Fn(u64) -> String) -> St
 }
 
 /// Text that decides whether the variable is reallocated, and reallocates it.
-fn fresh_text(rank: u64, size: u64, filled: &str) -> String {
-    let had = bounds(rank, "to", 1, "had");
-    let fits = each(rank, |d| {
-        let so_far = before("fits", d, "%there");
+fn reallocate_text(rank: u64, size: u64, filled: &str) -> String {
+    let had = load_bounds_text(rank, "to", 1, "had");
+    let fits = each_dimension(rank, |d| {
+        let so_far = previous_dimension("fits", d, "%there");
         format!(
             "  %same.{d} = icmp eq i64 %had.{d}, %n.{d}\n  %fits.{d} = and i1 {so_far}, %same.{d}\n"
         )
     });
-    let fits_at_all = before("fits", rank, "%there");
-    let lower = bounds(rank, "from", 0, "lower");
-    let bounds = each(rank, |d| {
-        let dense = before("all", d, &size.to_string());
+    let fits_at_all = previous_dimension("fits", rank, "%there");
+    let lower = load_bounds_text(rank, "from", 0, "lower");
+    let bounds = each_dimension(rank, |d| {
+        let dense = previous_dimension("all", d, &size.to_string());
         let put = |member: u32, value: &str| {
             format!(
                 "  %new.{member}.{d} = getelementptr {DESCRIPTOR}, ptr %to, i32 0, i32 7, i64 {d}, i64 {member}
@@ -298,7 +311,7 @@ fresh:
 
 /// Text of the function for `MOVE_ALLOC(from, to)`.
 pub(super) fn move_text(name: &str, rank: u64) -> String {
-    let moved = each(rank, |d| {
+    let moved = each_dimension(rank, |d| {
         let member = |member: u32| {
             format!(
                 "  %get.{member}.{d} = getelementptr {DESCRIPTOR}, ptr %from, i32 0, i32 7, i64 {d}, i64 {member}

@@ -5,10 +5,11 @@
 //! argument is null if the callee only reads).
 
 use super::assignments::copy_text;
-use crate::prepare::fortran::descriptor_analysis::Left;
+use crate::prepare::fortran::descriptor_analysis::StoredMembers;
 use crate::prepare::fortran::element_layout::Element;
 use crate::prepare::fortran::runtime_library::{
-    DESCRIPTOR, Written, before, bounds, described_number, each,
+    DESCRIPTOR, RuntimeReplacement, described_intrinsic, each_dimension, load_bounds_text,
+    previous_dimension,
 };
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
@@ -17,9 +18,9 @@ use llvm_sys::prelude::*;
 ///
 /// # Safety
 /// `call` is a live call of `_FortranAIsContiguous`.
-pub(super) unsafe fn question(call: LLVMValueRef) -> Option<Written> {
-    let rank = unsafe { Left::in_variable(LLVMGetOperand(call, 0))?.rank()? };
-    Some(Written::Contiguous { rank })
+pub(super) unsafe fn match_is_contiguous(call: LLVMValueRef) -> Option<RuntimeReplacement> {
+    let rank = unsafe { StoredMembers::in_variable(LLVMGetOperand(call, 0))?.rank()? };
+    Some(RuntimeReplacement::Contiguous { rank })
 }
 
 /// Matches a copy-in. The descriptor of a derived-type copy would have to name the type, so derived types
@@ -27,32 +28,41 @@ pub(super) unsafe fn question(call: LLVMValueRef) -> Option<Written> {
 ///
 /// # Safety
 /// `call` is a live call of `_FortranACopyInAssign`.
-pub(super) unsafe fn copied_in(call: LLVMValueRef) -> Option<Written> {
-    let (rank, element) = unsafe { described_number(call, 1)? };
-    Some(Written::CopyIn { element, rank })
+pub(super) unsafe fn match_copy_in(call: LLVMValueRef) -> Option<RuntimeReplacement> {
+    let (rank, element) = unsafe { described_intrinsic(call, 1)? };
+    Some(RuntimeReplacement::CopyIn { element, rank })
 }
 
 /// Matches a copy-out.
 ///
 /// # Safety
 /// `call` is a live call of `_FortranACopyOutAssign`.
-pub(super) unsafe fn copied_out(call: LLVMValueRef) -> Option<Written> {
+pub(super) unsafe fn match_copy_out(call: LLVMValueRef) -> Option<RuntimeReplacement> {
     unsafe {
         if LLVMIsNull(LLVMGetOperand(call, 0)) != 0 {
-            return Some(Written::Drop);
+            return Some(RuntimeReplacement::Drop);
         }
-        let (rank, element) = described_number(call, 0)?;
-        Some(Written::CopyOut { element, rank })
+        let (rank, element) = described_intrinsic(call, 0)?;
+        Some(RuntimeReplacement::CopyOut { element, rank })
     }
 }
 
 /// Text of the contiguity test. Empty arrays are contiguous; the stride of a dimension of extent 1 does not
 /// matter.
 pub(super) fn contiguous_text(name: &str, rank: u64) -> String {
-    let (extents, strides) = (bounds(rank, "of", 1, "n"), bounds(rank, "of", 2, "f"));
-    let dense = each(rank, |d| {
-        let (bytes, so_far) = (before("bytes", d, "%length"), before("dense", d, "true"));
-        let (none, empty) = (before("none", d, "false"), format!("%empty.{d}"));
+    let (extents, strides) = (
+        load_bounds_text(rank, "of", 1, "n"),
+        load_bounds_text(rank, "of", 2, "f"),
+    );
+    let dense = each_dimension(rank, |d| {
+        let (bytes, so_far) = (
+            previous_dimension("bytes", d, "%length"),
+            previous_dimension("dense", d, "true"),
+        );
+        let (none, empty) = (
+            previous_dimension("none", d, "false"),
+            format!("%empty.{d}"),
+        );
         format!(
             "  %fits.{d} = icmp eq i64 %f.{d}, {bytes}
   %one.{d} = icmp eq i64 %n.{d}, 1
@@ -64,7 +74,10 @@ pub(super) fn contiguous_text(name: &str, rank: u64) -> String {
 "
         )
     });
-    let (all, none) = (before("dense", rank, "true"), before("none", rank, "false"));
+    let (all, none) = (
+        previous_dimension("dense", rank, "true"),
+        previous_dimension("none", rank, "false"),
+    );
     format!(
         "define i1 @{name}(ptr %of) {{
   %length.at = getelementptr {DESCRIPTOR}, ptr %of, i32 0, i32 1
@@ -77,13 +90,13 @@ pub(super) fn contiguous_text(name: &str, rank: u64) -> String {
 }
 
 /// Text of the copy-in: the copy is allocatable and has the bounds of the array.
-pub(super) fn in_text(name: &str, element: &Element, rank: u64) -> String {
+pub(super) fn copy_in_text(name: &str, element: &Element, rank: u64) -> String {
     let size = element.size().to_string();
-    let shape = bounds(rank, "from", 0, "lower")
-        + &bounds(rank, "from", 1, "n")
-        + &bounds(rank, "from", 2, "f");
-    let filled = each(rank, |d| {
-        let dense = before("all", d, &size);
+    let shape = load_bounds_text(rank, "from", 0, "lower")
+        + &load_bounds_text(rank, "from", 1, "n")
+        + &load_bounds_text(rank, "from", 2, "f");
+    let filled = each_dimension(rank, |d| {
+        let dense = previous_dimension("all", d, &size);
         let put = |member: u32, value: &str| {
             format!(
                 "  %put.{member}.{d} = getelementptr {DESCRIPTOR}, ptr %to, i32 0, i32 7, i64 {d}, i64 {member}
@@ -108,11 +121,14 @@ pub(super) fn in_text(name: &str, element: &Element, rank: u64) -> String {
     let members: String = [(1, "i64"), (2, "i32"), (3, "i8"), (4, "i8"), (6, "i8")]
         .map(|(index, ty)| member(index, ty))
         .concat();
-    let given = each(rank, |d| {
-        let dense = before("all", d, &size);
+    let given = each_dimension(rank, |d| {
+        let dense = previous_dimension("all", d, &size);
         format!(", i64 {dense}, i64 %f.{d}, i64 %n.{d}")
     });
-    let (copy, whole) = (copy_text(name, element, rank), before("all", rank, &size));
+    let (copy, whole) = (
+        copy_text(name, element, rank),
+        previous_dimension("all", rank, &size),
+    );
     format!(
         "declare ptr @malloc(i64)
 declare i64 @llvm.smax.i64(i64, i64)
@@ -132,10 +148,11 @@ define void @{name}(ptr %to, ptr %from) {{
 }
 
 /// Text of the copy-out into the array's elements; frees the copy.
-pub(super) fn out_text(name: &str, element: &Element, rank: u64) -> String {
-    let shape =
-        bounds(rank, "to", 1, "n") + &bounds(rank, "to", 2, "t") + &bounds(rank, "from", 2, "f");
-    let given = each(rank, |d| format!(", i64 %t.{d}, i64 %f.{d}, i64 %n.{d}"));
+pub(super) fn copy_out_text(name: &str, element: &Element, rank: u64) -> String {
+    let shape = load_bounds_text(rank, "to", 1, "n")
+        + &load_bounds_text(rank, "to", 2, "t")
+        + &load_bounds_text(rank, "from", 2, "f");
+    let given = each_dimension(rank, |d| format!(", i64 %t.{d}, i64 %f.{d}, i64 %n.{d}"));
     let copy = copy_text(name, element, rank);
     format!(
         "declare void @free(ptr)

@@ -6,10 +6,10 @@
 //! calls. Semantics: Fortran 2018, 10.2.1.3 (13).
 
 use super::assignments::assign_text;
-use crate::prepare::fortran::descriptor_analysis::Left;
+use crate::prepare::fortran::descriptor_analysis::StoredMembers;
 use crate::prepare::fortran::element_layout::Element;
-use crate::prepare::fortran::runtime_library::{DESCRIPTOR, Written, each};
-use crate::prepare::fortran::type_info::Held;
+use crate::prepare::fortran::runtime_library::{DESCRIPTOR, RuntimeReplacement, each_dimension};
+use crate::prepare::fortran::type_info::AllocatableComponent;
 use llvm_sys::core::LLVMGetOperand;
 use llvm_sys::prelude::LLVMValueRef;
 use std::collections::BTreeSet;
@@ -18,27 +18,29 @@ use std::collections::BTreeSet;
 ///
 /// # Safety
 /// `call` is a live call of `_FortranAAssign`.
-pub(super) unsafe fn assignment(call: LLVMValueRef) -> Option<Written> {
+pub(super) unsafe fn match_component_assign(call: LLVMValueRef) -> Option<RuntimeReplacement> {
     unsafe {
         let side = |number| {
-            let left = Left::in_copy(LLVMGetOperand(call, number))?;
-            let is_one = left.is_variable() && left.rank()? == 0 && left.is_of_its_type(false);
-            is_one.then(|| left.derived()?.copied_with_held())?
+            let left = StoredMembers::in_variable_or_copy(LLVMGetOperand(call, number))?;
+            let is_one = left.is_variable() && left.rank()? == 0 && left.has_declared_type(false);
+            is_one.then(|| left.derived()?.copy_layout_with_allocatables())?
         };
         let (element, held) = side(1)?;
         let same = side(0)? == (element.clone(), held.clone());
-        (same && !held.is_empty()).then_some(Written::AssignHeld { element, held })
+        (same && !held.is_empty()).then_some(RuntimeReplacement::AssignHeld { element, held })
     }
 }
 
-pub(super) fn name(element: &Element, held: &[Held]) -> String {
-    let component = |held: &Held| format!("_{}_{}_{}", held.offset, held.element.name(), held.rank);
+pub(super) fn name(element: &Element, held: &[AllocatableComponent]) -> String {
+    let component = |held: &AllocatableComponent| {
+        format!("_{}_{}_{}", held.offset, held.element.name(), held.rank)
+    };
     let components: String = held.iter().map(component).collect();
     format!("assign_{}_held{components}", element.name())
 }
 
 /// Text of the function for `to = from`.
-pub(super) fn text(name: &str, element: &Element, held: &[Held]) -> String {
+pub(super) fn text(name: &str, element: &Element, held: &[AllocatableComponent]) -> String {
     let (mut declared, mut defined) = (BTreeSet::new(), String::new());
     let mut calls = String::new();
     for (number, component) in held.iter().enumerate() {
@@ -84,7 +86,7 @@ done:
 /// Text of the function that assigns a component, allocated or not; the target gets the bounds of the
 /// source.
 fn component_text(name: &str, rank: u64) -> String {
-    let bounds = each(rank, |d| {
+    let bounds = each_dimension(rank, |d| {
         format!(
             "  %lower.from.{d} = getelementptr {DESCRIPTOR}, ptr %from, i32 0, i32 7, i64 {d}, i64 0
   %lower.{d} = load i64, ptr %lower.from.{d}

@@ -24,7 +24,7 @@ const ATTRIBUTE: Member = Member { index: 5, at: 22 };
 /// The address of the type's table follows the bounds; `index` is for rank 0. `at` is its offset without
 /// bounds.
 const TABLE: Member = Member { index: 7, at: 24 };
-const TABLE_BEHIND: u32 = 8;
+const TABLE_AFTER_BOUNDS: u32 = 8;
 
 /// The bytes of a descriptor without bounds, and of the bounds of one dimension.
 const SCALAR_BYTES: u64 = 24;
@@ -32,7 +32,7 @@ const BOUNDS_BYTES: u64 = 24;
 
 /// All stores into a descriptor.
 #[derive(Default)]
-pub(super) struct Left {
+pub(super) struct StoredMembers {
     /// Byte offsets and stored values.
     stored: Vec<(u64, LLVMValueRef)>,
     /// The length in bytes of a descriptor that is copied from unknown memory.
@@ -43,16 +43,16 @@ pub(super) struct Left {
     handed: Vec<String>,
 }
 
-impl Left {
+impl StoredMembers {
     /// Collects the stores into a local or global variable; `None` for an argument or an unknown store.
     ///
     /// # Safety
     /// `variable` is a live value of a module.
-    pub(super) unsafe fn in_variable(variable: LLVMValueRef) -> Option<Left> {
+    pub(super) unsafe fn in_variable(variable: LLVMValueRef) -> Option<StoredMembers> {
         let is_argument = unsafe { !LLVMIsAArgument(variable).is_null() };
         match is_argument {
             true => None,
-            false => unsafe { Left::collect(vec![(variable, 0)]) },
+            false => unsafe { StoredMembers::collect(vec![(variable, 0)]) },
         }
     }
 
@@ -60,9 +60,9 @@ impl Left {
     ///
     /// # Safety
     /// `variable` is a live value of a module.
-    pub(super) unsafe fn in_copy(variable: LLVMValueRef) -> Option<Left> {
+    pub(super) unsafe fn in_variable_or_copy(variable: LLVMValueRef) -> Option<StoredMembers> {
         unsafe {
-            let left = Left::in_variable(variable)?;
+            let left = StoredMembers::in_variable(variable)?;
             if left.copied.is_none() {
                 return Some(left);
             }
@@ -76,7 +76,7 @@ impl Left {
                 at = LLVMGetNextUse(at);
             }
             match sources[..] {
-                [source] => Left::in_variable(source),
+                [source] => StoredMembers::in_variable(source),
                 _ => None,
             }
         }
@@ -87,16 +87,16 @@ impl Left {
     ///
     /// # Safety
     /// `variable` is a live value of a module.
-    pub(super) unsafe fn in_dummy(variable: LLVMValueRef) -> Option<Left> {
+    pub(super) unsafe fn in_dummy_argument(variable: LLVMValueRef) -> Option<StoredMembers> {
         let mut seen = Vec::new();
         let mut pending = vec![variable];
         while let Some(variable) = pending.pop() {
             if !seen.contains(&variable) {
                 seen.push(variable);
-                unsafe { add_handed(variable, &mut pending) };
+                unsafe { add_passed_by_callers(variable, &mut pending) };
             }
         }
-        unsafe { Left::collect(seen.into_iter().map(|variable| (variable, 0)).collect()) }
+        unsafe { StoredMembers::collect(seen.into_iter().map(|variable| (variable, 0)).collect()) }
     }
 
     /// Collects the stores into a descriptor in front of a call, in its block and after any other call
@@ -105,8 +105,8 @@ impl Left {
     ///
     /// # Safety
     /// `call` is a live call, and `variable` a value of its function.
-    pub(super) unsafe fn before(call: LLVMValueRef, variable: LLVMValueRef) -> Left {
-        let mut left = Left::default();
+    pub(super) unsafe fn before(call: LLVMValueRef, variable: LLVMValueRef) -> StoredMembers {
+        let mut left = StoredMembers::default();
         unsafe {
             let (base, start) = base_of(variable);
             let place = |address| {
@@ -121,7 +121,7 @@ impl Left {
                         left.stored.push((offset, LLVMGetOperand(at, 0)));
                     }
                 } else if !LLVMIsAMemIntrinsic(at).is_null() {
-                    let bytes = number(LLVMGetOperand(at, 2));
+                    let bytes = constant_int(LLVMGetOperand(at, 2));
                     match place(LLVMGetOperand(at, 0)).map(u64::try_from) {
                         None => {}
                         Some(Ok(from)) if from >= SCALAR_BYTES => {
@@ -143,8 +143,8 @@ impl Left {
     }
 
     /// Collects the stores to addresses, each with its offset in the variable.
-    unsafe fn collect(mut pending: Vec<(LLVMValueRef, u64)>) -> Option<Left> {
-        let mut left = Left::default();
+    unsafe fn collect(mut pending: Vec<(LLVMValueRef, u64)>) -> Option<StoredMembers> {
+        let mut left = StoredMembers::default();
         let mut seen = Vec::new();
         while let Some((address, offset)) = pending.pop() {
             if !seen.contains(&address) {
@@ -184,15 +184,15 @@ impl Left {
                     let is_copy = !LLVMIsAMemCpyInst(user).is_null() && offset == 0;
                     match is_copy {
                         true if is_global(source) || is_local(source) => pending.push((source, 0)),
-                        true => self.copied = Some(number(LLVMGetOperand(user, 2))?),
+                        true => self.copied = Some(constant_int(LLVMGetOperand(user, 2))?),
                         false if offset >= SCALAR_BYTES => {
-                            let bytes = number(LLVMGetOperand(user, 2))?;
+                            let bytes = constant_int(LLVMGetOperand(user, 2))?;
                             self.filled.push((offset, offset.checked_add(bytes)?));
                         }
                         false => return None,
                     }
                 } else if !LLVMIsAGetElementPtrInst(user).is_null() {
-                    pending.push((user, offset.checked_add(step(user)?)?));
+                    pending.push((user, offset.checked_add(gep_offset(user)?)?));
                 }
                 at = LLVMGetNextUse(at);
             }
@@ -220,14 +220,15 @@ impl Left {
     /// Returns whether the variable has its declared type and is not polymorphic. A polymorphic variable
     /// receives its type at allocation, is allocated by the same calls as a variable of declared type, and
     /// is deallocated by a separate function.
-    pub(super) fn is_of_its_type(&self, allocated: bool) -> bool {
+    pub(super) fn has_declared_type(&self, allocated: bool) -> bool {
         let handed = |to: &str| self.handed.iter().any(|name| name == to);
         let varies = |name: &String| name.contains("Polymorphic") || name.contains("InitDerived");
         if self.handed.iter().any(varies) {
             return false;
         }
         let as_another = handed("AllocatableApplyMold") || handed("AllocatableAllocateSource");
-        let is_variable = unsafe { self.agreed(|offset, value| byte(ATTRIBUTE, offset, value)) };
+        let is_variable =
+            unsafe { self.agreed_value(|offset, value| stored_byte(ATTRIBUTE, offset, value)) };
         handed("AllocatableDeallocate")
             || handed("PointerDeallocate")
             || is_variable == Some(0)
@@ -236,7 +237,9 @@ impl Left {
 
     /// Returns whether the described variable is neither allocatable nor a pointer.
     pub(super) unsafe fn is_variable(&self) -> bool {
-        unsafe { self.agreed(|offset, value| byte(ATTRIBUTE, offset, value)) == Some(0) }
+        unsafe {
+            self.agreed_value(|offset, value| stored_byte(ATTRIBUTE, offset, value)) == Some(0)
+        }
     }
 
     /// Returns the derived type of the variable.
@@ -252,7 +255,7 @@ impl Left {
         };
         match self.copied {
             Some(bytes) => dimensions(bytes),
-            None => unsafe { self.agreed(|offset, value| byte(RANK, offset, value)) },
+            None => unsafe { self.agreed_value(|offset, value| stored_byte(RANK, offset, value)) },
         }
     }
 
@@ -260,7 +263,9 @@ impl Left {
     pub(super) unsafe fn element(&self) -> Option<u64> {
         match self.copied {
             Some(_) => None,
-            None => unsafe { self.agreed(|offset, value| byte(ELEMENT, offset, value)) },
+            None => unsafe {
+                self.agreed_value(|offset, value| stored_byte(ELEMENT, offset, value))
+            },
         }
     }
 
@@ -268,25 +273,28 @@ impl Left {
     unsafe fn table(&self) -> Option<LLVMValueRef> {
         unsafe {
             let rank = self.rank()?;
-            let at = table_at(rank);
+            let at = table_offset(rank);
             let is_filled = |&(from, to): &(u64, u64)| from <= at && at < to;
             match self.copied.is_some() || self.filled.iter().any(is_filled) {
                 true => None,
-                false => self.agreed(|offset, value| table(rank, offset, value)),
+                false => self.agreed_value(|offset, value| table(rank, offset, value)),
             }
         }
     }
 
     /// Returns the value on which all stores agree; `None` if a store is unknown or two stores differ.
-    fn agreed<T: PartialEq>(&self, told: impl Fn(u64, LLVMValueRef) -> Told<T>) -> Option<T> {
+    fn agreed_value<T: PartialEq>(
+        &self,
+        told: impl Fn(u64, LLVMValueRef) -> StoreEffect<T>,
+    ) -> Option<T> {
         let mut found = None;
         for &(offset, value) in &self.stored {
             match told(offset, value) {
-                Told::Nothing => {}
-                Told::This(what) if found.as_ref().is_none_or(|other| *other == what) => {
+                StoreEffect::Nothing => {}
+                StoreEffect::This(what) if found.as_ref().is_none_or(|other| *other == what) => {
                     found = Some(what);
                 }
-                Told::This(_) | Told::Unknown => return None,
+                StoreEffect::This(_) | StoreEffect::Unknown => return None,
             }
         }
         found
@@ -294,7 +302,7 @@ impl Left {
 }
 
 /// Returns whether a value is a `getelementptr`, as an instruction or as a constant.
-unsafe fn is_step(value: LLVMValueRef) -> bool {
+unsafe fn is_gep(value: LLVMValueRef) -> bool {
     unsafe {
         !LLVMIsAGetElementPtrInst(value).is_null()
             || !LLVMIsAConstantExpr(value).is_null()
@@ -306,8 +314,8 @@ unsafe fn is_step(value: LLVMValueRef) -> bool {
 unsafe fn base_of(address: LLVMValueRef) -> (LLVMValueRef, i64) {
     let (mut base, mut offset) = (address, 0i64);
     unsafe {
-        while is_step(base)
-            && let Some(bytes) = step(base)
+        while is_gep(base)
+            && let Some(bytes) = gep_offset(base)
         {
             offset = offset.wrapping_add_unsigned(bytes);
             base = LLVMGetOperand(base, 0);
@@ -317,7 +325,7 @@ unsafe fn base_of(address: LLVMValueRef) -> (LLVMValueRef, i64) {
 }
 
 /// Adds the values that callers pass for an argument.
-unsafe fn add_handed(argument: LLVMValueRef, pending: &mut Vec<LLVMValueRef>) {
+unsafe fn add_passed_by_callers(argument: LLVMValueRef, pending: &mut Vec<LLVMValueRef>) {
     unsafe {
         if LLVMIsAArgument(argument).is_null() {
             return;
@@ -349,29 +357,29 @@ fn is_local(value: LLVMValueRef) -> bool {
 }
 
 /// The effect of a store on a member.
-enum Told<T> {
+enum StoreEffect<T> {
     /// The store does not cover the member.
     Nothing,
     This(T),
     Unknown,
 }
 
-impl<T> From<Option<T>> for Told<T> {
-    fn from(found: Option<T>) -> Told<T> {
-        found.map_or(Told::Unknown, Told::This)
+impl<T> From<Option<T>> for StoreEffect<T> {
+    fn from(found: Option<T>) -> StoreEffect<T> {
+        found.map_or(StoreEffect::Unknown, StoreEffect::This)
     }
 }
 
 /// Returns the one-byte member that a store writes, also within a wider store.
-unsafe fn byte(member: Member, offset: u64, value: LLVMValueRef) -> Told<u64> {
+unsafe fn stored_byte(member: Member, offset: u64, value: LLVMValueRef) -> StoreEffect<u64> {
     unsafe {
         let ty = LLVMTypeOf(value);
         let kind = LLVMGetTypeKind(ty);
         if kind == LLVMStructTypeKind {
             let byte = is_descriptor(ty)
-                .then(|| part(value, member.index))
+                .then(|| struct_member(value, member.index))
                 .flatten();
-            return byte.and_then(|byte| number(byte)).into();
+            return byte.and_then(|byte| constant_int(byte)).into();
         }
         let bits = |ty| u64::from(LLVMGetIntTypeWidth(ty));
         let is_number = |ty| LLVMGetTypeKind(ty) == LLVMIntegerTypeKind;
@@ -383,19 +391,19 @@ unsafe fn byte(member: Member, offset: u64, value: LLVMValueRef) -> Told<u64> {
             _ => 8,
         };
         if offset > member.at || offset + bytes <= member.at {
-            return Told::Nothing;
+            return StoreEffect::Nothing;
         }
         let inside = member.at - offset;
         match kind {
             LLVMIntegerTypeKind if bytes <= 8 => {
-                number(value).map(|n| n >> (8 * inside) & 0xff).into()
+                constant_int(value).map(|n| n >> (8 * inside) & 0xff).into()
             }
             LLVMVectorTypeKind if bytes == u64::from(LLVMGetVectorSize(ty)) => {
                 constant_part(value, inside as u32)
-                    .and_then(|byte| number(byte))
+                    .and_then(|byte| constant_int(byte))
                     .into()
             }
-            _ => Told::Unknown,
+            _ => StoreEffect::Unknown,
         }
     }
 }
@@ -416,19 +424,25 @@ unsafe fn is_descriptor(ty: LLVMTypeRef) -> bool {
 }
 
 /// Returns the offset of the address of the type's table in a descriptor.
-fn table_at(rank: u64) -> u64 {
+fn table_offset(rank: u64) -> u64 {
     TABLE.at + rank * BOUNDS_BYTES
 }
 
 /// Returns the type table that a store writes.
-unsafe fn table(rank: u64, offset: u64, value: LLVMValueRef) -> Told<LLVMValueRef> {
+unsafe fn table(rank: u64, offset: u64, value: LLVMValueRef) -> StoreEffect<LLVMValueRef> {
     unsafe {
-        let index = if rank == 0 { TABLE.index } else { TABLE_BEHIND };
+        let index = if rank == 0 {
+            TABLE.index
+        } else {
+            TABLE_AFTER_BOUNDS
+        };
         match LLVMGetTypeKind(LLVMTypeOf(value)) {
-            LLVMStructTypeKind if is_descriptor(LLVMTypeOf(value)) => part(value, index).into(),
-            LLVMStructTypeKind => Told::Unknown,
-            _ if offset == table_at(rank) => Told::This(value),
-            _ => Told::Nothing,
+            LLVMStructTypeKind if is_descriptor(LLVMTypeOf(value)) => {
+                struct_member(value, index).into()
+            }
+            LLVMStructTypeKind => StoreEffect::Unknown,
+            _ if offset == table_offset(rank) => StoreEffect::This(value),
+            _ => StoreEffect::Nothing,
         }
     }
 }
@@ -449,14 +463,14 @@ unsafe fn module_of(mut address: LLVMValueRef) -> Option<LLVMModuleRef> {
 }
 
 /// Returns the byte offset of a `getelementptr`; `None` if the offset is not constant.
-unsafe fn step(address: LLVMValueRef) -> Option<u64> {
+unsafe fn gep_offset(address: LLVMValueRef) -> Option<u64> {
     unsafe {
         let layout = LLVMGetModuleDataLayout(module_of(address)?);
         let mut ty = LLVMGetGEPSourceElementType(address);
         let far = |count: u64, ty| count.checked_mul(LLVMABISizeOfType(layout, ty));
-        let mut sum = far(number(LLVMGetOperand(address, 1))?, ty)?;
+        let mut sum = far(constant_int(LLVMGetOperand(address, 1))?, ty)?;
         for at in 2..LLVMGetNumOperands(address) as u32 {
-            let index = number(LLVMGetOperand(address, at))?;
+            let index = constant_int(LLVMGetOperand(address, at))?;
             let more = if LLVMGetTypeKind(ty) == LLVMStructTypeKind {
                 let index = u32::try_from(index).ok()?;
                 let more = LLVMOffsetOfElement(layout, ty, index);
@@ -473,7 +487,7 @@ unsafe fn step(address: LLVMValueRef) -> Option<u64> {
 }
 
 /// Returns a member of a struct value: a constant with inserted members.
-unsafe fn part(whole: LLVMValueRef, index: u32) -> Option<LLVMValueRef> {
+unsafe fn struct_member(whole: LLVMValueRef, index: u32) -> Option<LLVMValueRef> {
     unsafe {
         let mut whole = whole;
         while !LLVMIsAInsertValueInst(whole).is_null() {
@@ -505,7 +519,7 @@ pub(super) unsafe fn constant_part(whole: LLVMValueRef, index: u32) -> Option<LL
 ///
 /// # Safety
 /// `constant` is a live value.
-pub(super) unsafe fn number(constant: LLVMValueRef) -> Option<u64> {
+pub(super) unsafe fn constant_int(constant: LLVMValueRef) -> Option<u64> {
     unsafe {
         let is_number = LLVMGetValueKind(constant) == LLVMValueKind::LLVMConstantIntValueKind;
         is_number.then(|| LLVMConstIntGetZExtValue(constant))

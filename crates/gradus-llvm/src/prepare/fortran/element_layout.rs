@@ -3,7 +3,7 @@
 
 /// A run of consecutive scalars of one type.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Part {
+pub(super) struct ScalarRun {
     /// The byte offset of the first scalar in an element.
     pub(super) at: u64,
     /// LLVM's name of the type.
@@ -16,7 +16,7 @@ pub(super) struct Part {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Element {
     size: u64,
-    parts: Vec<Part>,
+    parts: Vec<ScalarRun>,
 }
 
 impl Element {
@@ -34,7 +34,7 @@ impl Element {
             35 => ("double", 8, 2),
             _ => return None,
         };
-        let part = Part {
+        let part = ScalarRun {
             at: 0,
             ty,
             bytes,
@@ -44,7 +44,7 @@ impl Element {
     }
 
     /// Returns the layout of a variable of a derived type.
-    pub(super) fn record(size: u64, parts: Vec<Part>) -> Element {
+    pub(super) fn record(size: u64, parts: Vec<ScalarRun>) -> Element {
         Element { size, parts }
     }
 
@@ -52,7 +52,7 @@ impl Element {
         self.size
     }
 
-    pub(super) fn parts(&self) -> &[Part] {
+    pub(super) fn parts(&self) -> &[ScalarRun] {
         &self.parts
     }
 
@@ -60,7 +60,7 @@ impl Element {
     pub(super) fn name(&self) -> String {
         match self.parts.as_slice() {
             [
-                Part {
+                ScalarRun {
                     at: 0,
                     ty,
                     bytes,
@@ -70,7 +70,8 @@ impl Element {
                 format!("{count}_{ty}")
             }
             parts => {
-                let part = |Part { at, ty, count, .. }: &Part| format!("_{at}_{count}_{ty}");
+                let part =
+                    |ScalarRun { at, ty, count, .. }: &ScalarRun| format!("_{at}_{count}_{ty}");
                 format!(
                     "{}{}",
                     self.size,
@@ -83,7 +84,7 @@ impl Element {
     /// Text that copies an element.
     pub(super) fn text(&self, to: &str, from: &str) -> String {
         let mut lines = String::new();
-        for Part {
+        for ScalarRun {
             at,
             ty,
             bytes,

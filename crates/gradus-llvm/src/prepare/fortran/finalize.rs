@@ -8,8 +8,8 @@
 //! calls.
 
 use crate::host::module::Host;
-use crate::prepare::fortran::descriptor_analysis::Left;
-use crate::prepare::fortran::runtime_library::{Written, each_element};
+use crate::prepare::fortran::descriptor_analysis::StoredMembers;
+use crate::prepare::fortran::runtime_library::{RuntimeReplacement, each_element};
 use gradus_ir::Diagnostic;
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
@@ -19,14 +19,15 @@ impl Host {
     ///
     /// # Errors
     /// LLVM's message if a replacement function cannot be parsed or linked.
-    pub(super) fn write_out_destructions(&mut self) -> Result<(), Diagnostic> {
+    pub(super) fn expand_destructions(&mut self) -> Result<(), Diagnostic> {
         for call in self.calls_of("_FortranADestroy", 1) {
             unsafe {
                 let descriptor = LLVMGetOperand(call, 0);
-                let left = Left::in_variable(descriptor);
-                let freed = left.and_then(|left| Some((left.rank()?, left.derived()?.to_free()?)));
+                let left = StoredMembers::in_variable(descriptor);
+                let freed =
+                    left.and_then(|left| Some((left.rank()?, left.derived()?.freed_offsets()?)));
                 if let Some((rank, offsets)) = freed {
-                    let release = Written::Release { rank, dense: None };
+                    let release = RuntimeReplacement::Release { rank, dense: None };
                     self.free_components(call, release, &offsets)?;
                     LLVMInstructionEraseFromParent(call);
                 }
@@ -43,11 +44,11 @@ impl Host {
     pub(super) unsafe fn free_components(
         &mut self,
         call: LLVMValueRef,
-        release: Written,
+        release: RuntimeReplacement,
         offsets: &[u64],
     ) -> Result<(), Diagnostic> {
         for &offset in offsets {
-            let function = self.function_of(release.clone())?;
+            let function = self.runtime_function(release.clone())?;
             unsafe {
                 let offset = LLVMConstInt(LLVMInt64TypeInContext(self.ctx), offset, 0);
                 self.call_before(call, function, &[LLVMGetOperand(call, 0), offset]);

@@ -7,9 +7,9 @@
 //! allocatable components of derived type, and descriptors from outside the function stay calls.
 
 use crate::host::module::Host;
-use crate::prepare::fortran::descriptor_analysis::Left;
-use crate::prepare::fortran::runtime_library::{Written, each_element};
-use crate::prepare::fortran::type_info::Initial;
+use crate::prepare::fortran::descriptor_analysis::StoredMembers;
+use crate::prepare::fortran::runtime_library::{RuntimeReplacement, each_element};
+use crate::prepare::fortran::type_info::DefaultValue;
 use gradus_ir::Diagnostic;
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
@@ -19,15 +19,15 @@ impl Host {
     ///
     /// # Errors
     /// LLVM's message if a replacement function cannot be parsed or linked.
-    pub(super) fn write_out_initialisations(&mut self) -> Result<(), Diagnostic> {
+    pub(super) fn expand_initialisations(&mut self) -> Result<(), Diagnostic> {
         for call in self.calls_of("_FortranAInitialize", 3) {
             unsafe {
                 let descriptor = LLVMGetOperand(call, 0);
-                let left = Left::in_variable(descriptor);
+                let left = StoredMembers::in_variable(descriptor);
                 let shape = left.and_then(|left| Some((left.rank()?, left.derived()?)));
                 let Some((rank, ty)) = shape else { continue };
                 if let Some(initial) = self.initial_values(ty) {
-                    let fill = |bytes| Written::Fill {
+                    let fill = |bytes| RuntimeReplacement::Fill {
                         rank,
                         bytes,
                         dense: None,
@@ -49,11 +49,11 @@ impl Host {
         &mut self,
         call: LLVMValueRef,
         state: Option<LLVMValueRef>,
-        initial: &[Initial],
-        fill: impl Fn(u64) -> Written,
+        initial: &[DefaultValue],
+        fill: impl Fn(u64) -> RuntimeReplacement,
     ) -> Result<(), Diagnostic> {
         for value in initial {
-            let function = self.function_of(fill(value.bytes))?;
+            let function = self.runtime_function(fill(value.bytes))?;
             unsafe {
                 let long = LLVMInt64TypeInContext(self.ctx);
                 let int = LLVMInt32TypeInContext(self.ctx);

@@ -4,8 +4,10 @@
 //! square overflows. The remainder is `fmod`, with the sign of the first operand or (`MODULO`) of the
 //! second.
 
-use crate::prepare::fortran::descriptor_analysis::Left;
-use crate::prepare::fortran::runtime_library::{Written, bounds, nest};
+use crate::prepare::fortran::descriptor_analysis::StoredMembers;
+use crate::prepare::fortran::runtime_library::{
+    RuntimeReplacement, load_bounds_text, loop_nest_text,
+};
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 
@@ -13,19 +15,19 @@ use llvm_sys::prelude::*;
 ///
 /// # Safety
 /// `call` is a live call of `_FortranANorm2_8`.
-pub(super) unsafe fn norm(call: LLVMValueRef) -> Option<Written> {
+pub(super) unsafe fn match_norm2(call: LLVMValueRef) -> Option<RuntimeReplacement> {
     unsafe {
-        let rank = Left::in_variable(LLVMGetOperand(call, 0))?.rank()?;
+        let rank = StoredMembers::in_variable(LLVMGetOperand(call, 0))?.rank()?;
         let of_all = LLVMIsNull(LLVMGetOperand(call, 3)) != 0;
-        of_all.then_some(Written::Norm { rank })
+        of_all.then_some(RuntimeReplacement::Norm { rank })
     }
 }
 
 /// Text of the norm. The scale and the scaled sum of squares are stack variables, which later passes
 /// promote.
 pub(super) fn norm_text(name: &str, rank: u64) -> String {
-    let shape = bounds(rank, "of", 1, "n") + &bounds(rank, "of", 2, "f");
-    let summed = nest(rank, &[("from", "f")], |at| {
+    let shape = load_bounds_text(rank, "of", 1, "n") + &load_bounds_text(rank, "of", 2, "f");
+    let summed = loop_nest_text(rank, &[("from", "f")], |at| {
         let from = &at[0];
         format!(
             "  %x = load double, ptr {from}

@@ -21,10 +21,10 @@ mod runtime_library;
 mod type_info;
 
 use crate::host::module::Host;
-use crate::prepare::fortran::runtime_library::Written;
+use crate::prepare::fortran::runtime_library::RuntimeReplacement;
 use gradus_ir::Diagnostic;
 use llvm_sys::prelude::LLVMModuleRef;
-pub(crate) use pointers::is_payload;
+pub(crate) use pointers::is_allocator;
 
 unsafe extern "C" {
     fn gr_name_internal_procedures(module: LLVMModuleRef);
@@ -41,41 +41,45 @@ impl Host {
     pub fn write_out_fortran(&mut self) -> Result<(), Diagnostic> {
         // SAFETY: the module is live.
         unsafe { gr_name_internal_procedures(self.module) };
-        self.write_out_destructions()?;
-        self.write_out_initialisations()?;
-        self.write_out("_FortranAAssign", 4, |call| unsafe {
-            assignments::assignment(call)
+        self.expand_destructions()?;
+        self.expand_initialisations()?;
+        self.expand_calls("_FortranAAssign", 4, |call| unsafe {
+            assignments::match_assign(call)
         })?;
-        self.write_out_movements()?;
-        self.write_out("_FortranAAllocatableApplyMold", 3, |call| unsafe {
-            allocations::mold(call)
+        self.expand_move_alloc()?;
+        self.expand_calls("_FortranAAllocatableApplyMold", 3, |call| unsafe {
+            allocations::match_mold(call)
         })?;
-        self.write_out("_FortranAAllocatableSetBounds", 4, |call| unsafe {
+        self.expand_calls("_FortranAAllocatableSetBounds", 4, |call| unsafe {
             allocations::set_bounds(call)
         })?;
-        self.write_out("_FortranAAllocatableAllocateSource", 6, |call| unsafe {
-            allocations::allocation(call)
+        self.expand_calls("_FortranAAllocatableAllocateSource", 6, |call| unsafe {
+            allocations::match_allocate_source(call)
         })?;
-        self.write_out_allocations()?;
-        self.write_out_pointers()?;
-        self.write_out("_FortranAIsContiguous", 1, |call| unsafe {
-            contiguous_copies::question(call)
+        self.expand_allocations()?;
+        self.expand_pointer_statements()?;
+        self.expand_calls("_FortranAIsContiguous", 1, |call| unsafe {
+            contiguous_copies::match_is_contiguous(call)
         })?;
-        self.write_out("_FortranACopyInAssign", 4, |call| unsafe {
-            contiguous_copies::copied_in(call)
+        self.expand_calls("_FortranACopyInAssign", 4, |call| unsafe {
+            contiguous_copies::match_copy_in(call)
         })?;
-        self.write_out("_FortranACopyOutAssign", 4, |call| unsafe {
-            contiguous_copies::copied_out(call)
+        self.expand_calls("_FortranACopyOutAssign", 4, |call| unsafe {
+            contiguous_copies::match_copy_out(call)
         })?;
-        self.write_out_constructions()?;
-        self.write_out("_FortranASpacing8", 1, |_| Some(Written::Spacing))?;
-        self.write_out("_FortranANorm2_8", 4, |call| unsafe {
-            intrinsics::norm(call)
+        self.expand_constructors()?;
+        self.expand_calls("_FortranASpacing8", 1, |_| {
+            Some(RuntimeReplacement::Spacing)
+        })?;
+        self.expand_calls("_FortranANorm2_8", 4, |call| unsafe {
+            intrinsics::match_norm2(call)
         })?;
         for (kind, real) in [(4, "float"), (8, "double")] {
             for (how, floored) in [("Mod", false), ("Modulo", true)] {
                 let name = format!("_FortranA{how}Real{kind}");
-                self.write_out(&name, 4, |_| Some(Written::Remainder { real, floored }))?;
+                self.expand_calls(&name, 4, |_| {
+                    Some(RuntimeReplacement::Remainder { real, floored })
+                })?;
             }
         }
         Ok(())

@@ -7,95 +7,101 @@
 //! ([`PAYLOAD`]). If the type of freed memory is unknown, the type is checked at run time ([`plain_text`]).
 //! Statements with an `ERRMSG` and possibly polymorphic pointers stay calls.
 
-use super::allocations::{New, gives_state, what};
+use super::allocations::{Allocation, describe, returns_stat};
 use crate::host::module::Host;
-use crate::prepare::fortran::descriptor_analysis::{Left, number};
-use crate::prepare::fortran::runtime_library::{WRITTEN, Written, described};
+use crate::prepare::fortran::descriptor_analysis::{StoredMembers, constant_int};
+use crate::prepare::fortran::runtime_library::{
+    RUNTIME_PREFIX, RuntimeReplacement, described_operand,
+};
 use gradus_ir::Diagnostic;
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 
 /// Suffix of the names of the allocating functions.
-const PAYLOAD: &str = "_payload";
+const ALLOCATOR_SUFFIX: &str = "_payload";
 
 impl Host {
     /// Expands the statements.
     ///
     /// # Errors
     /// LLVM's message if a replacement function cannot be parsed or linked.
-    pub(super) fn write_out_pointers(&mut self) -> Result<(), Diagnostic> {
+    pub(super) fn expand_pointer_statements(&mut self) -> Result<(), Diagnostic> {
         for call in self.calls_of("_FortranAPointerAllocate", 6) {
             unsafe {
-                let left = Left::before(call, LLVMGetOperand(call, 0));
-                self.write_out_allocation(call, what(&left), gives_state(call, 1, 2), true)?;
+                let left = StoredMembers::before(call, LLVMGetOperand(call, 0));
+                self.expand_allocation(call, describe(&left), returns_stat(call, 1, 2), true)?;
             }
         }
-        self.write_out("_FortranAPointerAllocateSource", 6, |call| unsafe {
-            with_source(call)
+        self.expand_calls("_FortranAPointerAllocateSource", 6, |call| unsafe {
+            match_allocate_source(call)
         })?;
-        self.write_out("_FortranAPointerSetBounds", 4, |call| unsafe {
-            let dimension = number(LLVMGetOperand(call, 1))?;
-            Some(Written::Bounds {
+        self.expand_calls("_FortranAPointerSetBounds", 4, |call| unsafe {
+            let dimension = constant_int(LLVMGetOperand(call, 1))?;
+            Some(RuntimeReplacement::Bounds {
                 dimension,
                 points: true,
             })
         })?;
         for call in self.calls_of("_FortranAPointerDeallocate", 5) {
-            unsafe { self.unpoint(call)? };
+            unsafe { self.expand_deallocation(call)? };
         }
         Ok(())
     }
 
     /// Replaces a deallocation by code that frees the components and the memory.
-    unsafe fn unpoint(&mut self, call: LLVMValueRef) -> Result<(), Diagnostic> {
+    unsafe fn expand_deallocation(&mut self, call: LLVMValueRef) -> Result<(), Diagnostic> {
         unsafe {
-            let Some(state) = gives_state(call, 1, 2) else {
+            let Some(state) = returns_stat(call, 1, 2) else {
                 // Not an error: the call stays a library call.
                 return Ok(());
             };
-            let left = Left::in_dummy(LLVMGetOperand(call, 0));
-            match left.and_then(|left| what(&left)) {
+            let left = StoredMembers::in_dummy_argument(LLVMGetOperand(call, 0));
+            match left.and_then(|left| describe(&left)) {
                 None => {
-                    let plain = self.function_of(Written::Plain)?;
+                    let plain = self.runtime_function(RuntimeReplacement::Plain)?;
                     self.call_before(call, plain, &[LLVMGetOperand(call, 0)]);
                 }
                 Some((rank, bytes, ty)) => {
-                    let offsets = ty.map_or(Some(Vec::new()), |ty| ty.to_free());
+                    let offsets = ty.map_or(Some(Vec::new()), |ty| ty.freed_offsets());
                     let Some(offsets) = offsets else {
                         // Not an error: the call stays a library call.
                         return Ok(());
                     };
                     let dense = Some(bytes);
-                    self.free_components(call, Written::Release { rank, dense }, &offsets)?;
+                    self.free_components(
+                        call,
+                        RuntimeReplacement::Release { rank, dense },
+                        &offsets,
+                    )?;
                 }
             }
-            self.replace(Written::Delete { state }, &[call])
+            self.replace_calls(RuntimeReplacement::Delete { state }, &[call])
         }
     }
 }
 
 /// Returns whether a generated function acts as an allocator.
-pub(crate) fn is_payload(name: &str) -> bool {
-    name.starts_with(WRITTEN) && name.ends_with(PAYLOAD)
+pub(crate) fn is_allocator(name: &str) -> bool {
+    name.starts_with(RUNTIME_PREFIX) && name.ends_with(ALLOCATOR_SUFFIX)
 }
 
 /// Matches an allocation with a source.
 ///
 /// # Safety
 /// `call` is a live call of `_FortranAPointerAllocateSource`.
-unsafe fn with_source(call: LLVMValueRef) -> Option<Written> {
+unsafe fn match_allocate_source(call: LLVMValueRef) -> Option<RuntimeReplacement> {
     unsafe {
-        let left = Left::before(call, LLVMGetOperand(call, 0));
-        let (rank, bytes, _) = what(&left)?;
-        let (of, element) = described(call, 1)?;
+        let left = StoredMembers::before(call, LLVMGetOperand(call, 0));
+        let (rank, bytes, _) = describe(&left)?;
+        let (of, element) = described_operand(call, 1)?;
         let fits = element.size() == bytes && (of == rank || of == 0);
-        let new = New {
+        let new = Allocation {
             bytes,
             rank,
-            state: gives_state(call, 2, 3)?,
+            state: returns_stat(call, 2, 3)?,
             points: true,
         };
-        fits.then_some(Written::Allocate {
+        fits.then_some(RuntimeReplacement::Allocate {
             new,
             element,
             spread: of < rank,
@@ -104,14 +110,14 @@ unsafe fn with_source(call: LLVMValueRef) -> Option<Written> {
 }
 
 /// Returns the name of the allocator of the function `name`.
-pub(super) fn payload(name: &str) -> String {
-    format!("{name}{PAYLOAD}")
+pub(super) fn allocator_name(name: &str) -> String {
+    format!("{name}{ALLOCATOR_SUFFIX}")
 }
 
 /// Text of the allocator: the footer in the next aligned word after the memory holds the complement of the
 /// address (flang-rt 22, `pointer.cpp`).
-pub(super) fn payload_text(name: &str) -> String {
-    let payload = payload(name);
+pub(super) fn allocator_text(name: &str) -> String {
+    let payload = allocator_name(name);
     format!(
         "define internal noalias ptr @{payload}(i64 %bytes) noinline {{
 entry:
@@ -136,7 +142,7 @@ done:
 
 /// Text of the function that ends the program unless the deallocation frees plain memory only: the type is
 /// not derived, or its table states that nothing is to be destroyed and finalised.
-pub(super) fn plain_text(name: &str) -> String {
+pub(super) fn plain_memory_check_text(name: &str) -> String {
     const DERIVED: u32 = 42;
     const NOTHING_TO_DESTROY: u32 = 430;
     const NOTHING_TO_FINALISE: u32 = 431;

@@ -1,11 +1,11 @@
 //! Replacement functions for flang's runtime calls, and the LLVM text that they share.
 
-use super::allocations::New;
+use super::allocations::Allocation;
 use crate::host::ffi::{NO_NAME, c_string};
 use crate::host::module::Host;
-use crate::prepare::fortran::descriptor_analysis::Left;
+use crate::prepare::fortran::descriptor_analysis::StoredMembers;
 use crate::prepare::fortran::element_layout::Element;
-use crate::prepare::fortran::type_info::Held;
+use crate::prepare::fortran::type_info::AllocatableComponent;
 use crate::prepare::fortran::{
     allocations, array_constructors, assignments, contiguous_copies, derived_assign, finalize,
     initialize, intrinsics, pointers,
@@ -19,11 +19,11 @@ use llvm_sys::prelude::*;
 use std::collections::BTreeMap;
 
 /// Prefix of the names of replacement functions.
-pub(super) const WRITTEN: &str = "__gr_fortran_";
+pub(super) const RUNTIME_PREFIX: &str = "__gr_fortran_";
 
 /// A replacement function. The parameters are the leading arguments of the replaced call.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Written {
+pub(super) enum RuntimeReplacement {
     /// Assigns an array; with `spread` a scalar to each element.
     Assign {
         element: Element,
@@ -33,7 +33,7 @@ pub(super) enum Written {
     /// Assigns a variable of a derived type with allocatable components.
     AssignHeld {
         element: Element,
-        held: Vec<Held>,
+        held: Vec<AllocatableComponent>,
     },
     Move {
         rank: u64,
@@ -48,10 +48,10 @@ pub(super) enum Written {
         rank: u64,
     },
     /// Allocates.
-    New(New),
+    New(Allocation),
     /// Allocates and copies an array, or with `spread` a scalar into each element.
     Allocate {
-        new: New,
+        new: Allocation,
         element: Element,
         spread: bool,
     },
@@ -115,26 +115,29 @@ pub(super) enum Written {
 
 impl Host {
     /// Replaces all calls of a library function that `read` matches.
-    pub(super) fn write_out(
+    pub(super) fn expand_calls(
         &mut self,
         name: &str,
         arguments: u32,
-        read: impl Fn(LLVMValueRef) -> Option<Written>,
+        read: impl Fn(LLVMValueRef) -> Option<RuntimeReplacement>,
     ) -> Result<(), Diagnostic> {
-        let mut found: BTreeMap<Written, Vec<LLVMValueRef>> = BTreeMap::new();
+        let mut found: BTreeMap<RuntimeReplacement, Vec<LLVMValueRef>> = BTreeMap::new();
         for call in self.calls_of(name, arguments) {
             if let Some(written) = read(call) {
                 found.entry(written).or_default().push(call);
             }
         }
         for (written, calls) in found {
-            self.replace(written, &calls)?;
+            self.replace_calls(written, &calls)?;
         }
         Ok(())
     }
 
     /// Returns the replacement function, defined in the module on first use.
-    pub(super) fn function_of(&mut self, written: Written) -> Result<LLVMValueRef, Diagnostic> {
+    pub(super) fn runtime_function(
+        &mut self,
+        written: RuntimeReplacement,
+    ) -> Result<LLVMValueRef, Diagnostic> {
         let name = written.name();
         if !self.defines(&name) {
             let module = self.read_text(written.text(&name).as_bytes(), &name)?;
@@ -155,12 +158,12 @@ impl Host {
     }
 
     /// Replaces each call by a call of the replacement function.
-    pub(super) fn replace(
+    pub(super) fn replace_calls(
         &mut self,
-        written: Written,
+        written: RuntimeReplacement,
         calls: &[LLVMValueRef],
     ) -> Result<(), Diagnostic> {
-        let function = self.function_of(written)?;
+        let function = self.runtime_function(written)?;
         for &call in calls {
             unsafe {
                 let count = LLVMCountParams(function);
@@ -197,11 +200,11 @@ impl Host {
     }
 }
 
-impl Written {
+impl RuntimeReplacement {
     fn name(&self) -> String {
         let how = |is: bool, yes: &'static str, no: &'static str| if is { yes } else { no };
         let what = match self {
-            Written::Assign {
+            RuntimeReplacement::Assign {
                 element,
                 rank,
                 spread,
@@ -210,14 +213,14 @@ impl Written {
                 how(*spread, "spread", "assign"),
                 element.name()
             ),
-            Written::AssignHeld { element, held } => derived_assign::name(element, held),
-            Written::Move { rank } => format!("move_{rank}"),
-            Written::Bounds { dimension, points } => {
+            RuntimeReplacement::AssignHeld { element, held } => derived_assign::name(element, held),
+            RuntimeReplacement::Move { rank } => format!("move_{rank}"),
+            RuntimeReplacement::Bounds { dimension, points } => {
                 format!("bounds_{dimension}{}", how(*points, "_pointer", ""))
             }
-            Written::Mold { rank } => format!("mold_{rank}"),
-            Written::New(new) => format!("new_{}_{}", new.bytes, new.name()),
-            Written::Allocate {
+            RuntimeReplacement::Mold { rank } => format!("mold_{rank}"),
+            RuntimeReplacement::New(new) => format!("new_{}_{}", new.bytes, new.name()),
+            RuntimeReplacement::Allocate {
                 new,
                 element,
                 spread,
@@ -227,62 +230,86 @@ impl Written {
                 element.name(),
                 new.name()
             ),
-            Written::Plain => return format!("{QUERY_SYMBOL}_plain"),
-            Written::Delete { state } => format!("delete{}", how(*state, "_state", "")),
-            Written::Release { rank, dense } => format!("release_{rank}{}", side_by_side(*dense)),
-            Written::Contiguous { rank } => format!("contiguous_{rank}"),
-            Written::CopyIn { element, rank } => format!("copy_in_{}_{rank}", element.name()),
-            Written::CopyOut { element, rank } => format!("copy_out_{}_{rank}", element.name()),
-            Written::Drop => "drop".to_string(),
-            Written::Begin => "begin".to_string(),
-            Written::Push { element, rank } => format!("push_{}_{rank}", element.name()),
-            Written::PushScalar { element } => format!("push_{}", element.name()),
-            Written::Fill { rank, bytes, dense } => {
-                format!("fill_{rank}_{bytes}{}", side_by_side(*dense))
+            RuntimeReplacement::Plain => return format!("{QUERY_SYMBOL}_plain"),
+            RuntimeReplacement::Delete { state } => format!("delete{}", how(*state, "_state", "")),
+            RuntimeReplacement::Release { rank, dense } => {
+                format!("release_{rank}{}", dense_suffix(*dense))
             }
-            Written::Spacing => "spacing".to_string(),
-            Written::Norm { rank } => format!("norm_{rank}"),
-            Written::Remainder { real, floored } => {
+            RuntimeReplacement::Contiguous { rank } => format!("contiguous_{rank}"),
+            RuntimeReplacement::CopyIn { element, rank } => {
+                format!("copy_in_{}_{rank}", element.name())
+            }
+            RuntimeReplacement::CopyOut { element, rank } => {
+                format!("copy_out_{}_{rank}", element.name())
+            }
+            RuntimeReplacement::Drop => "drop".to_string(),
+            RuntimeReplacement::Begin => "begin".to_string(),
+            RuntimeReplacement::Push { element, rank } => format!("push_{}_{rank}", element.name()),
+            RuntimeReplacement::PushScalar { element } => format!("push_{}", element.name()),
+            RuntimeReplacement::Fill { rank, bytes, dense } => {
+                format!("fill_{rank}_{bytes}{}", dense_suffix(*dense))
+            }
+            RuntimeReplacement::Spacing => "spacing".to_string(),
+            RuntimeReplacement::Norm { rank } => format!("norm_{rank}"),
+            RuntimeReplacement::Remainder { real, floored } => {
                 format!("{}_{real}", how(*floored, "modulo", "mod"))
             }
         };
-        format!("{WRITTEN}{what}")
+        format!("{RUNTIME_PREFIX}{what}")
     }
 
     /// Returns the function in LLVM's text.
     fn text(self, name: &str) -> String {
         match self {
-            Written::Assign {
+            RuntimeReplacement::Assign {
                 element,
                 rank,
                 spread,
             } => assignments::assign_text(name, &element, rank, spread),
-            Written::AssignHeld { element, held } => derived_assign::text(name, &element, &held),
-            Written::Move { rank } => assignments::move_text(name, rank),
-            Written::Bounds { dimension, points } => {
+            RuntimeReplacement::AssignHeld { element, held } => {
+                derived_assign::text(name, &element, &held)
+            }
+            RuntimeReplacement::Move { rank } => assignments::move_text(name, rank),
+            RuntimeReplacement::Bounds { dimension, points } => {
                 allocations::bounds_text(name, dimension, points)
             }
-            Written::Mold { rank } => allocations::mold_text(name, rank),
-            Written::New(new) => new.text(name),
-            Written::Allocate {
+            RuntimeReplacement::Mold { rank } => allocations::mold_text(name, rank),
+            RuntimeReplacement::New(new) => new.text(name),
+            RuntimeReplacement::Allocate {
                 new,
                 element,
                 spread,
             } => new.text_with_source(name, &element, spread),
-            Written::Plain => pointers::plain_text(name),
-            Written::Delete { state } => allocations::delete_text(name, state),
-            Written::Release { rank, dense } => finalize::release_text(name, rank, dense),
-            Written::Contiguous { rank } => contiguous_copies::contiguous_text(name, rank),
-            Written::CopyIn { element, rank } => contiguous_copies::in_text(name, &element, rank),
-            Written::CopyOut { element, rank } => contiguous_copies::out_text(name, &element, rank),
-            Written::Drop => contiguous_copies::drop_text(name),
-            Written::Begin => array_constructors::begin_text(name),
-            Written::Push { element, rank } => array_constructors::push_text(name, &element, rank),
-            Written::PushScalar { element } => array_constructors::push_scalar_text(name, &element),
-            Written::Fill { rank, bytes, dense } => initialize::fill_text(name, rank, bytes, dense),
-            Written::Spacing => intrinsics::spacing_text(name),
-            Written::Norm { rank } => intrinsics::norm_text(name, rank),
-            Written::Remainder { real, floored } => intrinsics::remainder_text(name, real, floored),
+            RuntimeReplacement::Plain => pointers::plain_memory_check_text(name),
+            RuntimeReplacement::Delete { state } => allocations::delete_text(name, state),
+            RuntimeReplacement::Release { rank, dense } => {
+                finalize::release_text(name, rank, dense)
+            }
+            RuntimeReplacement::Contiguous { rank } => {
+                contiguous_copies::contiguous_text(name, rank)
+            }
+            RuntimeReplacement::CopyIn { element, rank } => {
+                contiguous_copies::copy_in_text(name, &element, rank)
+            }
+            RuntimeReplacement::CopyOut { element, rank } => {
+                contiguous_copies::copy_out_text(name, &element, rank)
+            }
+            RuntimeReplacement::Drop => contiguous_copies::drop_text(name),
+            RuntimeReplacement::Begin => array_constructors::begin_text(name),
+            RuntimeReplacement::Push { element, rank } => {
+                array_constructors::push_text(name, &element, rank)
+            }
+            RuntimeReplacement::PushScalar { element } => {
+                array_constructors::push_scalar_text(name, &element)
+            }
+            RuntimeReplacement::Fill { rank, bytes, dense } => {
+                initialize::fill_text(name, rank, bytes, dense)
+            }
+            RuntimeReplacement::Spacing => intrinsics::spacing_text(name),
+            RuntimeReplacement::Norm { rank } => intrinsics::norm_text(name, rank),
+            RuntimeReplacement::Remainder { real, floored } => {
+                intrinsics::remainder_text(name, real, floored)
+            }
         }
     }
 }
@@ -291,10 +318,10 @@ impl Written {
 ///
 /// # Safety
 /// `call` is a live call with such an operand.
-pub(super) unsafe fn described(call: LLVMValueRef, operand: u32) -> Option<(u64, Element)> {
+pub(super) unsafe fn described_operand(call: LLVMValueRef, operand: u32) -> Option<(u64, Element)> {
     unsafe {
-        let number = described_number(call, operand);
-        number.or_else(|| described_record(call, operand))
+        let number = described_intrinsic(call, operand);
+        number.or_else(|| described_derived(call, operand))
     }
 }
 
@@ -302,18 +329,21 @@ pub(super) unsafe fn described(call: LLVMValueRef, operand: u32) -> Option<(u64,
 ///
 /// # Safety
 /// `call` is a live call with such an operand.
-pub(super) unsafe fn described_number(call: LLVMValueRef, operand: u32) -> Option<(u64, Element)> {
+pub(super) unsafe fn described_intrinsic(
+    call: LLVMValueRef,
+    operand: u32,
+) -> Option<(u64, Element)> {
     unsafe {
-        let left = Left::in_variable(LLVMGetOperand(call, operand))?;
+        let left = StoredMembers::in_variable(LLVMGetOperand(call, operand))?;
         Some((left.rank()?, Element::of(left.element()?)?))
     }
 }
 
-unsafe fn described_record(call: LLVMValueRef, operand: u32) -> Option<(u64, Element)> {
+unsafe fn described_derived(call: LLVMValueRef, operand: u32) -> Option<(u64, Element)> {
     unsafe {
-        let left = Left::in_variable(LLVMGetOperand(call, operand))?;
-        let ty = left.derived().filter(|_| left.is_of_its_type(false))?;
-        Some((left.rank()?, ty.copied()?))
+        let left = StoredMembers::in_variable(LLVMGetOperand(call, operand))?;
+        let ty = left.derived().filter(|_| left.has_declared_type(false))?;
+        Some((left.rank()?, ty.copy_layout()?))
     }
 }
 
@@ -321,12 +351,12 @@ unsafe fn described_record(call: LLVMValueRef, operand: u32) -> Option<(u64, Ele
 /// stride in bytes.
 pub(super) const DESCRIPTOR: &str = "{ ptr, i64, i32, i8, i8, i8, i8, [15 x [3 x i64]] }";
 /// Concatenates the text of each dimension.
-pub(super) fn each(rank: u64, line: impl Fn(u64) -> String) -> String {
+pub(super) fn each_dimension(rank: u64, line: impl Fn(u64) -> String) -> String {
     (0..rank).map(line).collect()
 }
 
 /// Returns the name that the previous dimension defined; `first` in dimension 0.
-pub(super) fn before(name: &str, dimension: u64, first: &str) -> String {
+pub(super) fn previous_dimension(name: &str, dimension: u64, first: &str) -> String {
     match dimension {
         0 => first.to_string(),
         _ => format!("%{name}.{}", dimension - 1),
@@ -334,8 +364,8 @@ pub(super) fn before(name: &str, dimension: u64, first: &str) -> String {
 }
 
 /// Text that loads member `member` of a descriptor's bounds in each dimension.
-pub(super) fn bounds(rank: u64, descriptor: &str, member: u32, name: &str) -> String {
-    each(rank, |d| {
+pub(super) fn load_bounds_text(rank: u64, descriptor: &str, member: u32, name: &str) -> String {
+    each_dimension(rank, |d| {
         format!(
             "  %{name}.at.{d} = getelementptr {DESCRIPTOR}, ptr %{descriptor}, i32 0, i32 7, i64 {d}, i64 {member}
   %{name}.{d} = load i64, ptr %{name}.at.{d}
@@ -344,7 +374,7 @@ pub(super) fn bounds(rank: u64, descriptor: &str, member: u32, name: &str) -> St
     })
 }
 
-fn side_by_side(dense: Option<u64>) -> String {
+fn dense_suffix(dense: Option<u64>) -> String {
     dense.map_or(String::new(), |size| format!("_dense_{size}"))
 }
 
@@ -353,30 +383,36 @@ fn side_by_side(dense: Option<u64>) -> String {
 pub(super) fn each_element(rank: u64, dense: Option<u64>, body: impl Fn(&str) -> String) -> String {
     let (shape, rank) = match dense {
         None => (
-            bounds(rank, "of", 1, "n") + &bounds(rank, "of", 2, "t"),
+            load_bounds_text(rank, "of", 1, "n") + &load_bounds_text(rank, "of", 2, "t"),
             rank,
         ),
         Some(size) => {
-            let counted = each(rank, |d| {
-                format!("  %sum.{d} = mul i64 {}, %m.{d}\n", before("sum", d, "1"))
+            let counted = each_dimension(rank, |d| {
+                format!(
+                    "  %sum.{d} = mul i64 {}, %m.{d}\n",
+                    previous_dimension("sum", d, "1")
+                )
             });
-            let (shape, all) = (bounds(rank, "of", 1, "m"), before("sum", rank, "1"));
+            let (shape, all) = (
+                load_bounds_text(rank, "of", 1, "m"),
+                previous_dimension("sum", rank, "1"),
+            );
             let row = format!("  %n.0 = add i64 {all}, 0\n  %t.0 = add i64 {size}, 0\n");
             (shape + &counted + &row, 1)
         }
     };
-    shape + &nest(rank, &[("to", "t")], |at| body(&at[0]))
+    shape + &loop_nest_text(rank, &[("to", "t")], |at| body(&at[0]))
 }
 
 /// Text of a loop nest over all elements, with `body` once for each, between the labels `entry` and `done`.
 /// Each of `sides` is an address and the name of its strides; `body` receives the element's addresses.
-pub(super) fn nest(
+pub(super) fn loop_nest_text(
     rank: u64,
     sides: &[(&str, &str)],
     body: impl Fn(&[String]) -> String,
 ) -> String {
-    let some = each(rank, |d| {
-        let so_far = before("some", d, "true");
+    let some = each_dimension(rank, |d| {
+        let so_far = previous_dimension("some", d, "true");
         format!("  %has.{d} = icmp sgt i64 %n.{d}, 0\n  %some.{d} = and i1 {so_far}, %has.{d}\n")
     });
     let head = |d: u64| {
@@ -411,7 +447,7 @@ pub(super) fn nest(
         )
     };
     let heads: String = (0..rank).rev().map(head).collect();
-    let ends = each(rank, |d| {
+    let ends = each_dimension(rank, |d| {
         let behind = if d + 1 < rank {
             format!("end.{}", d + 1)
         } else {
@@ -433,7 +469,7 @@ pub(super) fn nest(
         }
     };
     let body = body(&sides.iter().map(at).collect::<Vec<_>>());
-    let some_at_all = before("some", rank, "true");
+    let some_at_all = previous_dimension("some", rank, "true");
     let first = if rank > 0 {
         format!("loop.{}", rank - 1)
     } else {

@@ -7,8 +7,8 @@
 
 use crate::host::ffi::{c_string, name_of};
 use crate::host::module::Host;
-use crate::prepare::fortran::descriptor_analysis::{constant_part, number};
-use crate::prepare::fortran::element_layout::{Element, Part};
+use crate::prepare::fortran::descriptor_analysis::{constant_int, constant_part};
+use crate::prepare::fortran::element_layout::{Element, ScalarRun};
 use llvm_sys::LLVMLinkage::LLVMPrivateLinkage;
 use llvm_sys::LLVMOpcode::LLVMPtrToInt;
 use llvm_sys::LLVMValueKind;
@@ -43,12 +43,12 @@ const GENRE_ALLOCATABLE: u64 = 3;
 const GENRE_AUTOMATIC: u64 = 4;
 
 /// The most scalars of a variable that is copied scalar by scalar.
-const MOST_COPIED: u64 = 64;
+const COPIED_SCALARS_MAX: u64 = 64;
 
 /// Descriptor constants: version of the layout, the attributes of pointers and allocatables, and the type
 /// code of derived types.
 const VERSION: u64 = 20_240_719;
-const POINTS: u64 = 1;
+const ATTRIBUTE_POINTER: u64 = 1;
 const ALLOCATABLE: u64 = 2;
 const OF_DERIVED_TYPE: u64 = 42;
 
@@ -57,7 +57,7 @@ const OF_DERIVED_TYPE: u64 = 42;
 pub(super) struct Type(LLVMValueRef);
 
 /// A default value of each element of a variable.
-pub(super) struct Initial {
+pub(super) struct DefaultValue {
     /// The byte offset in an element.
     pub(super) offset: u64,
     pub(super) bytes: u64,
@@ -67,7 +67,7 @@ pub(super) struct Initial {
 
 /// An allocatable component of a variable.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Held {
+pub(super) struct AllocatableComponent {
     /// The byte offset of the component's descriptor in the variable.
     pub(super) offset: u64,
     pub(super) rank: u64,
@@ -100,8 +100,8 @@ impl Type {
         unsafe { constant_part(constant_contents(self.0)?, index) }
     }
 
-    unsafe fn says(self, index: u32) -> Option<bool> {
-        unsafe { Some(number(self.member(index)?)? != 0) }
+    unsafe fn flag(self, index: u32) -> Option<bool> {
+        unsafe { Some(constant_int(self.member(index)?)? != 0) }
     }
 
     /// Returns the entries of the components.
@@ -122,12 +122,12 @@ impl Type {
     ///
     /// # Safety
     /// The module of the table is live.
-    pub(super) unsafe fn copied(self) -> Option<Element> {
+    pub(super) unsafe fn copy_layout(self) -> Option<Element> {
         unsafe {
-            let is_plain = self.says(NOTHING_TO_DESTROY)?
-                && self.says(NOTHING_TO_FINALISE)?
-                && self.says(NO_ASSIGNMENT_DEFINED)?;
-            let parts = is_plain.then(|| self.parts())??;
+            let is_plain = self.flag(NOTHING_TO_DESTROY)?
+                && self.flag(NOTHING_TO_FINALISE)?
+                && self.flag(NO_ASSIGNMENT_DEFINED)?;
+            let parts = is_plain.then(|| self.copied_scalars())??;
             Some(Element::record(self.size()?, parts))
         }
     }
@@ -137,12 +137,14 @@ impl Type {
     ///
     /// # Safety
     /// The module of the table is live.
-    pub(super) unsafe fn copied_with_held(self) -> Option<(Element, Vec<Held>)> {
+    pub(super) unsafe fn copy_layout_with_allocatables(
+        self,
+    ) -> Option<(Element, Vec<AllocatableComponent>)> {
         let (mut parts, mut held) = (Vec::new(), Vec::new());
         unsafe {
             self.add_copied(0, &mut parts, &mut held)?;
-            let numbers: u64 = parts.iter().map(|part: &Part| part.count).sum();
-            (numbers <= MOST_COPIED).then_some((Element::record(self.size()?, parts), held))
+            let numbers: u64 = parts.iter().map(|part: &ScalarRun| part.count).sum();
+            (numbers <= COPIED_SCALARS_MAX).then_some((Element::record(self.size()?, parts), held))
         }
     }
 
@@ -150,12 +152,12 @@ impl Type {
     unsafe fn add_copied(
         self,
         start: u64,
-        parts: &mut Vec<Part>,
-        held: &mut Vec<Held>,
+        parts: &mut Vec<ScalarRun>,
+        held: &mut Vec<AllocatableComponent>,
     ) -> Option<()> {
         unsafe {
-            if !self.says(NOTHING_TO_FINALISE)?
-                || !self.says(NO_ASSIGNMENT_DEFINED)?
+            if !self.flag(NOTHING_TO_FINALISE)?
+                || !self.flag(NO_ASSIGNMENT_DEFINED)?
                 || !self.has_no_procedures()?
             {
                 return None;
@@ -169,17 +171,17 @@ impl Type {
                     }
                     (GENRE_DATA, inner) => {
                         if let Some(inner) = inner
-                            && !inner.says(NOTHING_TO_DESTROY)?
+                            && !inner.flag(NOTHING_TO_DESTROY)?
                         {
                             return None;
                         }
-                        let moved = |part: Part| Part {
+                        let moved = |part: ScalarRun| ScalarRun {
                             at: start + part.at,
                             ..part
                         };
-                        parts.extend(component.parts()?.into_iter().map(moved));
+                        parts.extend(component.copied_scalars()?.into_iter().map(moved));
                     }
-                    (GENRE_ALLOCATABLE, None) => held.push(Held {
+                    (GENRE_ALLOCATABLE, None) => held.push(AllocatableComponent {
                         offset,
                         rank: component.rank,
                         element: Element::of(component.code_and_bytes()?.0)?,
@@ -195,22 +197,22 @@ impl Type {
     unsafe fn has_no_procedures(self) -> Option<bool> {
         unsafe {
             let procedures = constant_part(self.member(PROCEDURES)?, 7)?;
-            Some(number(constant_part(constant_part(procedures, 0)?, 1)?)? == 0)
+            Some(constant_int(constant_part(constant_part(procedures, 0)?, 1)?)? == 0)
         }
     }
 
-    unsafe fn parts(self) -> Option<Vec<Part>> {
+    unsafe fn copied_scalars(self) -> Option<Vec<ScalarRun>> {
         let mut parts = Vec::new();
         unsafe {
             if !self.has_no_procedures()? {
                 return None;
             }
             for entry in self.entries()? {
-                parts.extend(Component::read(entry)?.parts()?);
+                parts.extend(Component::read(entry)?.copied_scalars()?);
             }
         }
-        let numbers: u64 = parts.iter().map(|part: &Part| part.count).sum();
-        (numbers <= MOST_COPIED).then_some(parts)
+        let numbers: u64 = parts.iter().map(|part: &ScalarRun| part.count).sum();
+        (numbers <= COPIED_SCALARS_MAX).then_some(parts)
     }
 
     /// Returns the bytes of a variable.
@@ -218,24 +220,24 @@ impl Type {
     /// # Safety
     /// The module of the table is live.
     pub(super) unsafe fn size(self) -> Option<u64> {
-        unsafe { number(self.member(SIZE)?) }
+        unsafe { constant_int(self.member(SIZE)?) }
     }
 
     /// Returns the offsets in a variable of the addresses that its destruction frees.
     ///
     /// # Safety
     /// The module of the table is live.
-    pub(super) unsafe fn to_free(self) -> Option<Vec<u64>> {
+    pub(super) unsafe fn freed_offsets(self) -> Option<Vec<u64>> {
         unsafe {
-            if !self.says(NOTHING_TO_FINALISE)? {
+            if !self.flag(NOTHING_TO_FINALISE)? {
                 return None;
             }
-            if self.says(NOTHING_TO_DESTROY)? {
+            if self.flag(NOTHING_TO_DESTROY)? {
                 return Some(Vec::new());
             }
             let mut offsets = Vec::new();
             for entry in self.entries()? {
-                offsets.extend(Component::read(entry)?.to_free()?);
+                offsets.extend(Component::read(entry)?.freed_offsets()?);
             }
             Some(offsets)
         }
@@ -247,14 +249,14 @@ impl Component {
         unsafe {
             let own = |index| constant_part(entry, index);
             let derived = constant_part(own(DERIVED)?, 0)?;
-            let rank = number(own(COMPONENT_RANK)?)?;
+            let rank = constant_int(own(COMPONENT_RANK)?)?;
             Some(Component {
-                genre: number(own(GENRE)?)?,
-                category: number(own(CATEGORY)?)?,
-                kind: number(own(KIND)?)?,
+                genre: constant_int(own(GENRE)?)?,
+                category: constant_int(own(CATEGORY)?)?,
+                kind: constant_int(own(KIND)?)?,
                 rank,
-                count: elements(own(BOUNDS)?, rank),
-                offset: number(own(OFFSET)?)?,
+                count: constant_element_count(own(BOUNDS)?, rank),
+                offset: constant_int(own(OFFSET)?)?,
                 derived: (LLVMIsNull(derived) == 0).then_some(Type(derived)),
             })
         }
@@ -262,10 +264,10 @@ impl Component {
 
     /// Returns the offsets of freed addresses. An allocatable component of derived type may be polymorphic:
     /// the freed memory is known only at run time.
-    unsafe fn to_free(&self) -> Option<Vec<u64>> {
+    unsafe fn freed_offsets(&self) -> Option<Vec<u64>> {
         match (self.genre, self.derived) {
             (GENRE_DATA, Some(derived)) => {
-                let inner = unsafe { derived.to_free()? };
+                let inner = unsafe { derived.freed_offsets()? };
                 let is_plain = self.rank == 0 || inner.is_empty();
                 is_plain.then(|| inner.iter().map(|at| self.offset + at).collect())
             }
@@ -280,10 +282,10 @@ impl Component {
 
     /// Returns the scalars that a component adds to a variable; an array of a derived type adds each scalar
     /// of each element.
-    unsafe fn parts(&self) -> Option<Vec<Part>> {
+    unsafe fn copied_scalars(&self) -> Option<Vec<ScalarRun>> {
         let count = self.count.filter(|_| self.genre == GENRE_DATA)?;
         let (one, size) = match self.derived {
-            Some(derived) => unsafe { (derived.parts()?, derived.size()?) },
+            Some(derived) => unsafe { (derived.copied_scalars()?, derived.size()?) },
             None => {
                 let (code, size) = self.code_and_bytes()?;
                 (Element::of(code)?.parts().to_vec(), size)
@@ -291,14 +293,14 @@ impl Component {
         };
         if let (None, [part]) = (self.derived, one.as_slice()) {
             let (at, count) = (self.offset, count * part.count);
-            return Some(vec![Part { at, count, ..*part }]);
+            return Some(vec![ScalarRun { at, count, ..*part }]);
         }
-        if count > MOST_COPIED {
+        if count > COPIED_SCALARS_MAX {
             return None;
         }
         let moved = |index: u64| {
             let from = self.offset + index * size;
-            one.iter().map(move |part| Part {
+            one.iter().map(move |part| ScalarRun {
                 at: from + part.at,
                 ..part.clone()
             })
@@ -334,16 +336,21 @@ impl Host {
     ///
     /// # Safety
     /// The table belongs to the module.
-    pub(super) unsafe fn initial_values(&mut self, ty: Type) -> Option<Vec<Initial>> {
+    pub(super) unsafe fn initial_values(&mut self, ty: Type) -> Option<Vec<DefaultValue>> {
         let mut found = Vec::new();
         unsafe { self.add_initial(ty, 0, &mut found)? };
         Some(found)
     }
 
     /// Adds the default values of a variable of a type at byte `start`.
-    unsafe fn add_initial(&mut self, ty: Type, start: u64, found: &mut Vec<Initial>) -> Option<()> {
+    unsafe fn add_initial(
+        &mut self,
+        ty: Type,
+        start: u64,
+        found: &mut Vec<DefaultValue>,
+    ) -> Option<()> {
         unsafe {
-            if ty.says(NOTHING_TO_INITIALISE)? {
+            if ty.flag(NOTHING_TO_INITIALISE)? {
                 return Some(());
             }
             if !ty.has_no_procedures()? {
@@ -353,11 +360,13 @@ impl Host {
                 let component = Component::read(entry)?;
                 let offset = start.checked_add(component.offset)?;
                 let value = match component.genre {
-                    GENRE_DATA => initial(entry)?,
-                    GENRE_ALLOCATABLE => Some(self.without_memory(&component, ALLOCATABLE)?),
-                    GENRE_POINTER => match initial(entry)? {
+                    GENRE_DATA => default_value(entry)?,
+                    GENRE_ALLOCATABLE => {
+                        Some(self.unallocated_descriptor(&component, ALLOCATABLE)?)
+                    }
+                    GENRE_POINTER => match default_value(entry)? {
                         Some(value) => Some(value),
-                        None => Some(self.without_memory(&component, POINTS)?),
+                        None => Some(self.unallocated_descriptor(&component, ATTRIBUTE_POINTER)?),
                     },
                     _ => return None,
                 };
@@ -365,7 +374,7 @@ impl Host {
                     (Some(value), _) => {
                         let layout = LLVMGetModuleDataLayout(self.module);
                         let bytes = LLVMABISizeOfType(layout, LLVMGlobalGetValueType(value));
-                        found.push(Initial {
+                        found.push(DefaultValue {
                             offset,
                             bytes,
                             value,
@@ -386,14 +395,14 @@ impl Host {
     }
 
     /// Returns a constant global with the descriptor of an unallocated component.
-    unsafe fn without_memory(
+    unsafe fn unallocated_descriptor(
         &mut self,
         component: &Component,
         attribute: u64,
     ) -> Option<LLVMValueRef> {
         let (code, bytes) = match (component.derived, attribute) {
             (None, _) => component.code_and_bytes()?,
-            (Some(ty), POINTS) => (OF_DERIVED_TYPE, unsafe { ty.size()? }),
+            (Some(ty), ATTRIBUTE_POINTER) => (OF_DERIVED_TYPE, unsafe { ty.size()? }),
             (Some(_), _) => return None,
         };
         let rank = component.rank;
@@ -443,7 +452,7 @@ impl Host {
 }
 
 /// Returns the number of elements within bounds; `None` if the bounds are not constant.
-unsafe fn elements(bounds: LLVMValueRef, rank: u64) -> Option<u64> {
+unsafe fn constant_element_count(bounds: LLVMValueRef, rank: u64) -> Option<u64> {
     /// Tag of a bound that is given as a number.
     const EXPLICIT: u64 = 2;
     if rank == 0 {
@@ -453,8 +462,8 @@ unsafe fn elements(bounds: LLVMValueRef, rank: u64) -> Option<u64> {
         let bounds = constant_contents(constant_part(bounds, 0)?)?;
         let bound = |dimension, side| {
             let value = constant_part(dimension, side)?;
-            let is_number = number(constant_part(value, 0)?)? == EXPLICIT;
-            let value = number(constant_part(value, 2)?)?;
+            let is_number = constant_int(constant_part(value, 0)?)? == EXPLICIT;
+            let value = constant_int(constant_part(value, 2)?)?;
             is_number.then_some(value as i64)
         };
         let mut count = 1u64;
@@ -471,7 +480,7 @@ unsafe fn elements(bounds: LLVMValueRef, rank: u64) -> Option<u64> {
 
 /// Returns the default value of a component, if there is one; the outer `None` is an unsupported
 /// initialiser.
-unsafe fn initial(entry: LLVMValueRef) -> Option<Option<LLVMValueRef>> {
+unsafe fn default_value(entry: LLVMValueRef) -> Option<Option<LLVMValueRef>> {
     unsafe {
         let address = constant_part(constant_part(entry, INITIAL)?, 0)?;
         if LLVMIsNull(address) != 0 {

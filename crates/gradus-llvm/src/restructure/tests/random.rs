@@ -213,7 +213,7 @@ fn compare(seed: u64, tally: &mut Tally) {
 }
 
 #[test]
-fn graph_and_tree_run_alike() {
+fn graph_and_tree_have_equal_traces() {
     let mut tally = Tally::default();
     for seed in 0..6000 {
         compare(seed, &mut tally);
@@ -233,7 +233,7 @@ fn graph_and_tree_run_alike() {
 }
 
 #[test]
-fn the_comparison_notices_what_scope_leaves_out() {
+fn comparison_detects_missing_results() {
     // If the reads of a block are withheld from `scope`, some results are missing.
     let mut noticed = 0;
     for seed in 0..200 {

@@ -37,14 +37,14 @@ fn diamond_and_triangle() {
 }
 
 #[test]
-fn several_returns_are_one() {
+fn returns_are_merged() {
     let tree = tree(&graph(&[&[1, 2], &[], &[]]));
     assert_eq!(tree.to_string(), "b0 br0[e0.0 b1 e1.0 | e0.1 b2 e2.0]");
-    assert!(!tree.ends(tree.root()));
+    assert!(!tree.never_completes(tree.root()));
 }
 
 #[test]
-fn branch_to_one_place_is_none() {
+fn branch_to_equal_targets_vanishes() {
     assert_eq!(text(&[&[1, 1, 1], &[]]), "b0 e0.0 b1 e1.0");
 }
 
@@ -151,7 +151,7 @@ fn endless_loops() {
         tree.to_string(),
         "b0 e0.0 loop[b1 e1.0 loop[b2]while e2.0 e2.1]forever never"
     );
-    assert!(tree.ends(tree.root()));
+    assert!(tree.never_completes(tree.root()));
 }
 
 #[test]
@@ -315,7 +315,7 @@ fn counted_loop_carries_only_its_phi() {
         .expect("a loop");
     assert_eq!(scope.carried(id), [Var::Value(0), Var::Value(2)]);
     assert_eq!(scope.results(id), [Var::Value(3)]);
-    assert!(!scope.needed(4) && scope.needed(0));
+    assert!(!scope.is_read(4) && scope.is_read(0));
 }
 
 #[test]
@@ -332,7 +332,7 @@ fn join_yields_its_phi_only() {
 }
 
 #[test]
-fn value_found_in_a_loop_leaves_through_arm_and_loop() {
+fn value_leaves_through_arm_and_loop() {
     // 1: if (a) { 2: 0 = load; if (b) goto 4 } else { 3: if (c) goto 4 } goto 1; 4: 1 = phi(0 from 2, undef
     // from 3).
     let tree = tree(&graph(&[&[1], &[2, 3], &[1, 4], &[1, 4], &[]]));
@@ -365,7 +365,7 @@ fn value_found_in_a_loop_leaves_through_arm_and_loop() {
 }
 
 #[test]
-fn what_runs_once_stands_behind_the_loop() {
+fn exit_code_is_emitted_after_loop() {
     // 1: if (hit) { 2; goto 4 } 3: if (more) 1; 4.
     let tree = tree(&graph(&[&[1], &[2, 3], &[4], &[1, 4], &[]]));
     assert_eq!(

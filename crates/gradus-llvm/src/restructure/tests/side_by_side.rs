@@ -6,7 +6,7 @@
 //! variables.
 
 use super::super::scope::{Flow, Scope, Var};
-use super::super::{Again, Cfg, Kind, NodeId, SelectorId, SeqId, Tree, TreeNode};
+use super::super::{Cfg, Kind, NodeId, RepeatCondition, SelectorId, SeqId, Tree, TreeNode};
 use std::collections::HashMap;
 
 /// An event of a run: a block with the values read, or an edge with the values assigned.
@@ -171,7 +171,10 @@ pub(super) fn run_tree(
     }];
     while let Some(frame) = frames.last_mut() {
         let Some(&id) = tree.seq(frame.seq).get(frame.next) else {
-            assert!(!tree.ends(frame.seq), "ran out of a sequence that ends");
+            assert!(
+                !tree.never_completes(frame.seq),
+                "ran out of a sequence that ends"
+            );
             let round = tree
                 .owner(frame.seq)
                 .map(|owner| leave(&mut machine, tree, scope, owner, &mut env, frame));
@@ -198,7 +201,7 @@ pub(super) fn run_tree(
                 }
             }
             TreeNode::Edge { block, slot, .. } => {
-                machine.edge(&mut env, *block, *slot, |phi| scope.needed(phi));
+                machine.edge(&mut env, *block, *slot, |phi| scope.is_read(phi));
             }
             TreeNode::Assign {
                 selector, value, ..
@@ -269,12 +272,12 @@ fn leave(
     let mut next = env.clone();
     let again = match tree.node(owner) {
         TreeNode::Loop { again, .. } => match again {
-            Again::Forever => true,
-            Again::Selector { selector, value } => {
+            RepeatCondition::Forever => true,
+            RepeatCondition::Selector { selector, value } => {
                 read_selector(env, *selector) == u64::from(*value)
             }
-            Again::Block { block, slot } => {
-                machine.edge(&mut next, *block, *slot, |phi| scope.needed(phi));
+            RepeatCondition::Block { block, slot } => {
+                machine.edge(&mut next, *block, *slot, |phi| scope.is_read(phi));
                 machine.decide(env, *block) == *slot
             }
         },
