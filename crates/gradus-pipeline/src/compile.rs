@@ -43,7 +43,7 @@ fn pipeline(run: &mut Run<'_>) -> Result<(), Stop> {
     let request = run.request;
     check_options(run)?;
     let mut host = run.pass("read", read)?;
-    if request.options.parallel && parallelize::is_asked_for(&host) {
+    if request.options.parallel && parallelize::has_parallel_code(&host) {
         let is_own = |name: &str| {
             let known = lookup(name);
             matches!(
@@ -55,9 +55,9 @@ fn pipeline(run: &mut Run<'_>) -> Result<(), Stop> {
         host.hide_own_addresses();
     }
     match &request.task {
-        Task::List => return list(run, &host),
+        Task::List => return list_functions(run, &host),
         Task::RestructureAll => restructure_all(run, &mut host)?,
-        Task::Grad(_) | Task::Calls(_) => differentiate::derive(run, &mut host)?,
+        Task::Grad(_) | Task::Calls(_) => differentiate::differentiate(run, &mut host)?,
     }
     if request.options.parallel {
         parallelize::parallel(run, &mut host)?;
@@ -72,7 +72,7 @@ fn pipeline(run: &mut Run<'_>) -> Result<(), Stop> {
     if request.options.device.is_some() {
         host.preserve_null_accesses();
     }
-    late(run, &mut host)?;
+    final_llvm(run, &mut host)?;
     run.pass("emit", |run| emit(run, &mut host))
 }
 
@@ -87,7 +87,7 @@ fn check_options(run: &mut Run<'_>) -> Result<(), Stop> {
     });
     let mut findings: Vec<Diagnostic> = passes.collect();
     findings.extend(worklist::options(&options.off).err());
-    run.take(findings)
+    run.add_diagnostics(findings)
 }
 
 /// Parses all inputs and links them into a single module.
@@ -101,15 +101,15 @@ fn read(run: &mut Run<'_>) -> Result<Host, Stop> {
         let message = format!("{} is empty", input.name);
         return Err(run.refuse(Diagnostic::error(Code::UnreadableInput, message)));
     }
-    let mut host = run.check(Host::parse(&first.bytes, &first.name))?;
+    let mut host = run.value_or_stop(Host::parse(&first.bytes, &first.name))?;
     for input in others {
-        run.check(host.link(&input.bytes, &input.name))?;
+        run.value_or_stop(host.link(&input.bytes, &input.name))?;
     }
     if let Some(device) = &run.request.options.device {
         let separate = run.request.options.separate;
-        run.check(host.merge_device(&device.bytes, &device.name, separate))?;
+        run.value_or_stop(host.merge_device(&device.bytes, &device.name, separate))?;
     }
-    run.check(host.verify().map_err(|broken| Diagnostic {
+    run.value_or_stop(host.verify().map_err(|broken| Diagnostic {
         code: Code::UnreadableInput,
         ..broken
     }))?;
@@ -118,7 +118,7 @@ fn read(run: &mut Run<'_>) -> Result<Host, Stop> {
 }
 
 /// Lists the functions defined by the program.
-fn list(run: &mut Run<'_>, host: &Host) -> Result<(), Stop> {
+fn list_functions(run: &mut Run<'_>, host: &Host) -> Result<(), Stop> {
     let info = |name: String| FunctionInfo {
         arguments: host.argument_names(&name),
         place: host.source_line(&name).map(|l| (l.file, l.line)),
@@ -145,17 +145,17 @@ fn restructure_all(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
         severity: Severity::Note,
         ..finding
     });
-    run.take(notes.collect())?;
+    run.add_diagnostics(notes.collect())?;
     run.pass("export", |run| {
-        run.check(host.export_all(&imported.unit))?;
-        run.check(host.verify())?;
+        run.value_or_stop(host.export_all(&imported.unit))?;
+        run.value_or_stop(host.verify())?;
         run.after_host("export", host)
     })?;
-    run.take(changed(&before, &host.census(|_| true)))
+    run.add_diagnostics(op_count_differences(&before, &host.census(|_| true)))
 }
 
 /// Returns a diagnostic on the operations whose number differs before and after the round trip.
-fn changed(before: &Census, after: &Census) -> Vec<Diagnostic> {
+fn op_count_differences(before: &Census, after: &Census) -> Vec<Diagnostic> {
     let kinds: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let differs = |kind: &&String| before.get(*kind) != after.get(*kind);
     let different: Vec<&String> = kinds.into_iter().filter(differs).collect();
@@ -177,7 +177,7 @@ fn changed(before: &Census, after: &Census) -> Vec<Diagnostic> {
 }
 
 /// Runs LLVM's pipeline before differentiation.
-pub(crate) fn early(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
+pub(crate) fn pre_ad_llvm(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     if run.request.options.skip_early {
         return Ok(());
     }
@@ -202,13 +202,13 @@ pub(crate) fn early_parallel(run: &mut Run<'_>, host: &mut Host) -> Result<(), S
 
 fn early_as(run: &mut Run<'_>, host: &mut Host, pipeline: Pipeline) -> Result<(), Stop> {
     run.pass("early", |run| {
-        run.check(host.run(pipeline))?;
+        run.value_or_stop(host.run(pipeline))?;
         run.after_host("early", host)
     })
 }
 
 /// Runs LLVM's pipeline at the user's optimisation level.
-fn late(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
+fn final_llvm(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     if run.request.options.skip_late {
         return Ok(());
     }
@@ -216,7 +216,7 @@ fn late(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     let again = |kind: &OutputKind| matches!(kind, OutputKind::Bitcode | OutputKind::LlvmText);
     host.set_tape_noinline(run.request.emit.iter().any(again));
     run.pass("late", |run| {
-        run.check(host.run(Pipeline::Late(level.into())))?;
+        run.value_or_stop(host.run(Pipeline::Late(level.into())))?;
         run.after_host("late", host)
     })
 }
@@ -228,8 +228,8 @@ fn emit(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
         let bytes = match kind {
             OutputKind::Bitcode => Some(host.to_bitcode()),
             OutputKind::LlvmText => Some(host.to_text().into_bytes()),
-            OutputKind::Object => Some(run.check(host.emit(Emit::Object, level))?),
-            OutputKind::Assembly => Some(run.check(host.emit(Emit::Assembly, level))?),
+            OutputKind::Object => Some(run.value_or_stop(host.emit(Emit::Object, level))?),
+            OutputKind::Assembly => Some(run.value_or_stop(host.emit(Emit::Assembly, level))?),
             OutputKind::Gir
             | OutputKind::Header
             | OutputKind::Report

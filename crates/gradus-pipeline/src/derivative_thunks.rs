@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 const ACTIVITIES_MAX: usize = 32;
 /// Maximum number of overwritten-after combinations per activity combination with a derivative of their
 /// own.
-const OVERWRITTEN_MAX: usize = 4;
+const OVERWRITTEN_SETS_MAX: usize = 4;
 
 /// A part of a derivative's parameters or results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -54,7 +54,7 @@ impl Key {
 pub(crate) type Parts = HashMap<Key, Value>;
 
 /// Returns an empty body for a variant, and the body's parameters by role.
-pub(crate) fn begin(signature: &Signature) -> (Body, Parts) {
+pub(crate) fn begin_variant(signature: &Signature) -> (Body, Parts) {
     let types: Vec<TypeId> = signature.params.iter().map(|(_, ty)| *ty).collect();
     let body = Body::new(&types);
     let roles = signature.params.iter().map(|(role, _)| Key::of(*role));
@@ -64,7 +64,7 @@ pub(crate) fn begin(signature: &Signature) -> (Body, Parts) {
 
 /// Calls a variant on the known parts and adds the results to `parts`. An unknown pointer shadow is the
 /// pointer itself; any other unknown part is zero.
-pub(crate) fn call(build: &mut Builder<'_>, variant: &Variant, parts: &mut Parts) {
+pub(crate) fn call_variant(build: &mut Builder<'_>, variant: &Variant, parts: &mut Parts) {
     let callee = variant.declare(build.unit);
     let signature = variant.signature(build.unit);
     let mut args = Vec::new();
@@ -91,7 +91,7 @@ pub(crate) fn call(build: &mut Builder<'_>, variant: &Variant, parts: &mut Parts
 }
 
 /// Ends a variant's function: returns the parts of the signature's results. A missing part is zero.
-pub(crate) fn end(
+pub(crate) fn end_variant(
     unit: &mut Unit,
     variant: &Variant,
     signature: &Signature,
@@ -132,7 +132,7 @@ pub(crate) fn end(
 #[derive(Debug, Default)]
 pub(crate) struct Census {
     /// Overwritten-after combinations of the arguments, by activities.
-    own: HashMap<FuncId, BTreeMap<Variant, BTreeSet<Vec<bool>>>>,
+    overwritten_by_activities: HashMap<FuncId, BTreeMap<Variant, BTreeSet<Vec<bool>>>>,
 }
 
 impl Census {
@@ -140,8 +140,8 @@ impl Census {
     /// own. Beyond the cap of activities the general variant is used, beyond the cap of overwritten-after
     /// combinations the variant with everything overwritten. Both halves of a split derivative get an equal
     /// answer, since the halves share a tape.
-    pub(crate) fn general(&mut self, unit: &Unit, variant: &Variant) -> Option<Variant> {
-        let general = general(unit, variant);
+    pub(crate) fn replacement_for(&mut self, unit: &Unit, variant: &Variant) -> Option<Variant> {
+        let general = general_variant(unit, variant);
         if general == *variant || variant.tape != TapeOwner::Derivative {
             return None;
         }
@@ -153,7 +153,10 @@ impl Census {
             concurrent: false,
             ..variant.clone()
         };
-        let own = self.own.entry(variant.func).or_default();
+        let own = self
+            .overwritten_by_activities
+            .entry(variant.func)
+            .or_default();
         if !own.contains_key(&activity) && own.len() >= ACTIVITIES_MAX {
             return Some(general);
         }
@@ -161,7 +164,7 @@ impl Census {
         if overwritten.contains(&variant.overwritten) || variant.overwritten.iter().all(|o| *o) {
             return None;
         }
-        if overwritten.len() < OVERWRITTEN_MAX {
+        if overwritten.len() < OVERWRITTEN_SETS_MAX {
             overwritten.insert(variant.overwritten.clone());
             return None;
         }
@@ -173,7 +176,7 @@ impl Census {
 }
 
 /// Returns the variant for all activities of pointers and floats.
-fn general(unit: &Unit, variant: &Variant) -> Variant {
+fn general_variant(unit: &Unit, variant: &Variant) -> Variant {
     let ty = unit.functions[variant.func].ty;
     let of_arg = |(ty, own): (&TypeId, &ArgActivity)| {
         if unit.types.is_ptr(*ty) {
@@ -199,9 +202,9 @@ fn general(unit: &Unit, variant: &Variant) -> Variant {
 }
 
 /// Emits a variant as a thunk around the general variant.
-pub(crate) fn relay(unit: &mut Unit, variant: &Variant, general: &Variant) -> FuncId {
+pub(crate) fn emit_thunk(unit: &mut Unit, variant: &Variant, general: &Variant) -> FuncId {
     let signature = variant.signature(unit);
-    let (mut body, mut parts) = begin(&signature);
-    call(&mut Builder::new(unit, &mut body), general, &mut parts);
-    end(unit, variant, &signature, body, &parts)
+    let (mut body, mut parts) = begin_variant(&signature);
+    call_variant(&mut Builder::new(unit, &mut body), general, &mut parts);
+    end_variant(unit, variant, &signature, body, &parts)
 }

@@ -18,7 +18,7 @@ pub(crate) fn is_of_gpu(triple: &str) -> bool {
 }
 
 /// Refuses collective operations of a kernel's threads in a function whose derivative each thread requests.
-pub(crate) fn refused(unit: &Unit, variant: &Variant) -> Vec<Diagnostic> {
+pub(crate) fn collective_op_errors(unit: &Unit, variant: &Variant) -> Vec<Diagnostic> {
     if !variant.concurrent {
         return Vec::new();
     }
@@ -32,13 +32,13 @@ pub(crate) fn refused(unit: &Unit, variant: &Variant) -> Vec<Diagnostic> {
                 .at(unit.span(body.ops[op].loc), "here")
                 .help("ask for the derivative of a host function that launches the kernel")
         };
-        together(unit, body).map(refuse)
+        find_collective_op(unit, body).map(refuse)
     };
     closure.bodies(unit).filter_map(of_body).collect()
 }
 
 /// Refuses a derivative whose concurrent runs conflict otherwise than by adding.
-pub(crate) fn meets_others(
+pub(crate) fn conflict_error(
     unit: &Unit,
     variant: &Variant,
     alone: Option<&(FuncId, Option<SourceSpan>)>,
@@ -55,21 +55,21 @@ pub(crate) fn meets_others(
 }
 
 /// Returns the first collective operation of a body.
-fn together(unit: &Unit, body: &Body) -> Option<(Op, String)> {
+fn find_collective_op(unit: &Unit, body: &Body) -> Option<(Op, String)> {
     let speaks = |op: Op| {
         let callee = unit.callee(body, op)?;
         let what = match unit.known(callee) {
-            Some(ExternalFn::Kernel(of_kernel)) => spoken(of_kernel)?,
-            _ => native(&unit.functions[callee].name)?,
+            Some(ExternalFn::Kernel(of_kernel)) => describe_collective(of_kernel)?,
+            _ => describe_gpu_intrinsic(&unit.functions[callee].name)?,
         };
         Some((op, what.to_string()))
     };
     let calls = body.walk(body.root()).find_map(speaks);
-    calls.or_else(|| memory_of_block(unit, body))
+    calls.or_else(|| find_shared_memory_use(unit, body))
 }
 
 /// Describes the interaction of a device function with other threads.
-fn spoken(function: GpuFn) -> Option<&'static str> {
+fn describe_collective(function: GpuFn) -> Option<&'static str> {
     Some(match function {
         GpuFn::Barrier
         | GpuFn::GridBarrier
@@ -86,7 +86,7 @@ fn spoken(function: GpuFn) -> Option<&'static str> {
 }
 
 /// Describes the interaction of a GPU instruction with other threads. Thread-index queries have none.
-fn native(name: &str) -> Option<&'static str> {
+fn describe_gpu_intrinsic(name: &str) -> Option<&'static str> {
     let of_gpu = ["llvm.nvvm.", "llvm.amdgcn.", "llvm.r600.", "llvm.spv."];
     let asks = ["sreg", "workitem.id", "workgroup.id", "dispatch"];
     let rest = of_gpu.iter().find_map(|start| name.strip_prefix(start))?;
@@ -109,7 +109,7 @@ fn native(name: &str) -> Option<&'static str> {
 }
 
 /// Returns an op that uses a variable in shared memory.
-fn memory_of_block(unit: &Unit, body: &Body) -> Option<(Op, String)> {
+fn find_shared_memory_use(unit: &Unit, body: &Body) -> Option<(Op, String)> {
     let shared = body.values.iter().filter_map(|(value, data)| {
         let Definition::Const(id) = data.def else {
             return None;
@@ -125,11 +125,14 @@ fn memory_of_block(unit: &Unit, body: &Body) -> Option<(Op, String)> {
     });
     let mut used = shared.filter_map(|(value, name)| Some((body.uses(value).next()?.op, name)));
     let (op, name) = used.next()?;
-    Some((op, format!("`{}` is memory of the block", spelled(&name))))
+    Some((
+        op,
+        format!("`{}` is memory of the block", source_variable_name(&name)),
+    ))
 }
 
 /// Returns the source's name of a function's variable: the last part of a mangled name.
-fn spelled(name: &str) -> &str {
+fn source_variable_name(name: &str) -> &str {
     let digits = |c: char| c.is_ascii_digit();
     match name.strip_prefix("_ZZ") {
         Some(rest) => rest.rfind(digits).map_or(rest, |at| &rest[at + 1..]),

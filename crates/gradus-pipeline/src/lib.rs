@@ -30,8 +30,8 @@ mod worklist;
 
 pub use crate::wire::codec::{WireError, from_bytes, to_bytes};
 pub use crate::wire::reply::{
-    Argument, Derivative, Descriptor, DescriptorKind, Dump, FunctionInfo, Outcome, Output, Part,
-    Reply, Role, Timing,
+    Argument, Derivative, Descriptor, DescriptorKind, Dump, FunctionInfo, Outcome, Output, Reply,
+    ResultPart, Role, Timing,
 };
 pub use crate::wire::request::{
     Allowance, CallsTask, GradRequest, GradTask, Input, Level, Mode, Options, OutputKind,
@@ -39,5 +39,5 @@ pub use crate::wire::request::{
 };
 pub use compile::{compile, compile_bytes, compile_timed};
 pub use run::PASSES;
-pub use source_words::{KeptWords, WrittenRegistration, keep_words, may_hold_words};
+pub use source_words::{PreservedSource, WrittenRegistration, may_hold_words, preserve_words};
 pub use worklist::SWITCHES;

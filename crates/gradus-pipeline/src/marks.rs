@@ -21,7 +21,7 @@ pub(crate) struct Marks {
     /// Inactive variables.
     pub inactive_variables: BTreeSet<String>,
     /// Inactive instructions: number, word of the interface, source location.
-    apart: Vec<(usize, String, Option<SourceSpan>)>,
+    inactive_instructions: Vec<(usize, String, Option<SourceSpan>)>,
     /// Augmented primals and reverse functions named by metadata, by function.
     gradients: BTreeMap<String, [Option<String>; 2]>,
     /// The refusals.
@@ -29,7 +29,7 @@ pub(crate) struct Marks {
 }
 
 /// Refuses a word by name.
-pub(crate) fn refused(word: &str, why: &str, span: Option<SourceSpan>) -> Diagnostic {
+pub(crate) fn refuse_word(word: &str, why: &str, span: Option<SourceSpan>) -> Diagnostic {
     Diagnostic::error(Code::UnsupportedKeyword, format!("`{word}` {why}"))
         .at(span, "here")
         .help("leave the word out; `docs/interface-words.md` lists the words that are honoured")
@@ -65,18 +65,18 @@ impl Marks {
             bearer,
             span: annotation_location(file, line),
         };
-        self.take(mark, into);
+        self.record(mark, into);
     }
 
     /// Records a mark of any form.
-    pub(crate) fn take(&mut self, mark: Marked, into: &mut Registrations) {
+    pub(crate) fn record(&mut self, mark: Marked, into: &mut Registrations) {
         let (word, meaning) = match mark.form {
             MarkForm::Metadata => (format!("!enzyme_{}", mark.word), metadata_named(&mark.word)),
             _ => (format!("enzyme_{}", mark.word), attribute_named(&mark.word)),
         };
         let Some(meaning) = meaning else {
             let why = "is no word of the call interface";
-            self.findings.push(refused(&word, why, mark.span));
+            self.findings.push(refuse_word(&word, why, mark.span));
             return;
         };
         let mut functions = mark.operands.iter().filter_map(|operand| match operand {
@@ -100,7 +100,7 @@ impl Marks {
                 Bearer::Instruction(number),
                 _,
             ) => {
-                self.apart.push((number, word, mark.span));
+                self.inactive_instructions.push((number, word, mark.span));
                 return;
             }
             (AttributeMeaning::Like, Bearer::Function(name), _) => {
@@ -128,12 +128,12 @@ impl Marks {
             ) => "does not name a function",
             _ => NOT_HERE,
         };
-        self.findings.push(refused(&word, why, mark.span));
+        self.findings.push(refuse_word(&word, why, mark.span));
     }
 
     /// Completes the marks after all were read: pairs the two halves of a gradient, outlines instructions
     /// and accesses.
-    pub(crate) fn settle(
+    pub(crate) fn complete(
         &mut self,
         host: &mut Host,
         instructions: &MarkedInstructions,
@@ -149,7 +149,7 @@ impl Marks {
                     } else {
                         "!enzyme_gradient"
                     };
-                    self.findings.push(refused(word, &why, None));
+                    self.findings.push(refuse_word(word, &why, None));
                 }
             }
         }
@@ -163,7 +163,7 @@ impl Marks {
             self.findings.push(finding.at(span, "here").help(help));
         }
         let (mut wanted, mut bad) = (Vec::new(), Vec::new());
-        for (number, word, span) in std::mem::take(&mut self.apart) {
+        for (number, word, span) in std::mem::take(&mut self.inactive_instructions) {
             let of_call = word == "!enzyme_inactive" || word == "enzyme_inactive";
             let fits = match of_call {
                 true => host.is_call(instructions, number),
@@ -176,7 +176,7 @@ impl Marks {
             }
         }
         let refuse = |(word, span): (String, _)| {
-            refused(
+            refuse_word(
                 &word,
                 "is not supported on an instruction of this kind",
                 span,

@@ -9,7 +9,7 @@ mod contradictions;
 
 use crate::marks::{self, Marks};
 use crate::requests::calls;
-use crate::requests::custom_derivatives::{Gradient, Rules};
+use crate::requests::custom_derivatives::{CustomDerivatives, Gradient};
 use gradus_ir::externals::{
     CALL_SITE_PREFIX, Registration, differentiation_call, is_hook, is_reserved, lookup,
     registration_named,
@@ -53,7 +53,7 @@ pub(crate) fn unknown_words(host: &Host) -> Vec<Diagnostic> {
             true => "is no word of the call interface",
             false => "is not supported under this prefix or the other",
         };
-        marks::refused(&name, why, span)
+        marks::refuse_word(&name, why, span)
     };
     host.undefined(&unknown).into_iter().map(refuse).collect()
 }
@@ -81,11 +81,11 @@ pub(crate) fn read(host: &mut Host) -> Result<Registrations, Vec<Diagnostic>> {
                 Some(Registration::InactiveGlobal) => {
                     variables(&variable, &words()).map(|list| marks.inactive_variables.extend(list))
                 }
-                Some(kind) => found.take(kind, &variable, &words()),
+                Some(kind) => found.record(kind, &variable, &words()),
                 None if host.is_private(&variable) => Ok(()),
                 None => {
                     let why = "is no registration of the call interface";
-                    Err(marks::refused(&variable, why, None))
+                    Err(marks::refuse_word(&variable, why, None))
                 }
             };
             marks.findings.extend(taken.err());
@@ -93,7 +93,7 @@ pub(crate) fn read(host: &mut Host) -> Result<Registrations, Vec<Diagnostic>> {
     }
     let (list, instructions) = host.marks();
     list.into_iter()
-        .for_each(|mark| marks.take(mark, &mut found));
+        .for_each(|mark| marks.record(mark, &mut found));
     for hook in host
         .defined_functions()
         .into_iter()
@@ -106,7 +106,7 @@ pub(crate) fn read(host: &mut Host) -> Result<Registrations, Vec<Diagnostic>> {
             called_at: None,
         });
         let why = "is a hook of the call interface, which Gradus does not call";
-        marks.findings.push(marks::refused(&hook, why, span));
+        marks.findings.push(marks::refuse_word(&hook, why, span));
     }
     for (function, name) in &found.like {
         if lookup(name).is_none() {
@@ -116,7 +116,7 @@ pub(crate) fn read(host: &mut Host) -> Result<Registrations, Vec<Diagnostic>> {
             marks.findings.push(finding);
         }
     }
-    marks.settle(host, &instructions, &mut found);
+    marks.complete(host, &instructions, &mut found);
     marks.findings.extend(contradictions::of(host, &found));
     match marks.findings.is_empty() {
         true => Ok(found),
@@ -157,7 +157,7 @@ impl Registrations {
         self.derivatives.push([function, derivative]);
     }
 
-    fn take(
+    fn record(
         &mut self,
         kind: Registration,
         variable: &str,
@@ -217,14 +217,14 @@ impl Registrations {
             (Kind::Hint, _) => {}
             (Kind::Unsupported | Kind::InactiveGlobal, _) => {
                 let why = "is a registration that is not supported";
-                return Err(marks::refused(variable, why, None));
+                return Err(marks::refuse_word(variable, why, None));
             }
         }
         Ok(())
     }
 
     /// Returns the functions that must stay calls until registrations are applied.
-    pub(crate) fn held(&self) -> Vec<String> {
+    pub(crate) fn functions_kept_as_calls(&self) -> Vec<String> {
         let rules = self.gradients.iter().map(|[f, ..]| f);
         let rules = rules.chain(self.derivatives.iter().map(|[f, _]| f));
         let stated = self.inactive.iter().chain(self.like.iter().map(|(f, _)| f));
@@ -238,7 +238,7 @@ impl Registrations {
     }
 
     /// Returns the functions called by derivatives, which must be imported too.
-    pub(crate) fn called(&self) -> Vec<String> {
+    pub(crate) fn derivative_functions(&self) -> Vec<String> {
         let sweeps = self.gradients.iter().flat_map(|[_, a, r]| [a, r]);
         let all = sweeps.chain(self.derivatives.iter().map(|[_, d]| d));
         all.cloned().collect()
@@ -248,7 +248,7 @@ impl Registrations {
     ///
     /// # Errors
     /// Functions that contradict their registration.
-    pub(crate) fn state(&self, unit: &mut Unit) -> Result<Rules, Vec<Diagnostic>> {
+    pub(crate) fn apply(&self, unit: &mut Unit) -> Result<CustomDerivatives, Vec<Diagnostic>> {
         let mut findings = Vec::new();
         let mut stated: Vec<FuncId> = Vec::new();
         for name in &self.inactive {
@@ -268,9 +268,11 @@ impl Registrations {
             };
             match unit.declare_equivalent(func, like) {
                 true => stated.push(func),
-                false => {
-                    findings.push(about(unit, func, format!("is not of the type of `{like}`")))
-                }
+                false => findings.push(error_at_function(
+                    unit,
+                    func,
+                    format!("is not of the type of `{like}`"),
+                )),
             }
         }
         for (name, size, _) in &self.allocations {
@@ -286,12 +288,20 @@ impl Registrations {
                     unit.declare_allocator(func, *size);
                     stated.push(func);
                 }
-                false => findings.push(about(unit, func, "is no allocation of that form".into())),
+                false => findings.push(error_at_function(
+                    unit,
+                    func,
+                    "is no allocation of that form".into(),
+                )),
             }
         }
         for &func in &stated {
-            if calls::asks(unit, func) {
-                findings.push(about(unit, func, "asks for derivatives itself".into()));
+            if calls::has_differentiation_calls(unit, func) {
+                findings.push(error_at_function(
+                    unit,
+                    func,
+                    "asks for derivatives itself".into(),
+                ));
             } else {
                 // The registration states the effects: the body is not analysed.
                 unit.functions[func].body = None;
@@ -304,8 +314,8 @@ impl Registrations {
         }
     }
 
-    fn rules(&self, unit: &mut Unit, findings: &mut Vec<Diagnostic>) -> Rules {
-        let mut rules = Rules::default();
+    fn rules(&self, unit: &mut Unit, findings: &mut Vec<Diagnostic>) -> CustomDerivatives {
+        let mut rules = CustomDerivatives::default();
         let mut find = |unit: &Unit, name: &String| {
             let found = unit.function(name);
             if found.is_none() {
@@ -325,7 +335,7 @@ impl Registrations {
                     .gradients
                     .insert(primal, Gradient { augmented, reverse });
                 rules.opaque.extend(make_opaque(unit, primal));
-                let_matter(unit, primal);
+                make_result_depend_on_args(unit, primal);
             }
         }
         for [primal, derivative] in &self.derivatives {
@@ -335,14 +345,14 @@ impl Registrations {
             if let Some(derivative) = find(unit, derivative) {
                 rules.derivatives.insert(primal, derivative);
                 rules.opaque.extend(make_opaque(unit, primal));
-                let_matter(unit, primal);
+                make_result_depend_on_args(unit, primal);
             }
         }
         rules
     }
 }
 
-fn about(unit: &Unit, func: FuncId, what: String) -> Diagnostic {
+fn error_at_function(unit: &Unit, func: FuncId, what: String) -> Diagnostic {
     let function = &unit.functions[func];
     let name = function.source_name.as_ref().unwrap_or(&function.name);
     Diagnostic::error(
@@ -356,9 +366,9 @@ fn about(unit: &Unit, func: FuncId, what: String) -> Diagnostic {
 /// Makes the result of a function with a custom derivative depend on its float arguments for analyses,
 /// whatever the body computes: a rounding function may be registered with the slope of a straight line. The
 /// value is unchanged, except that a NaN argument is returned itself.
-fn let_matter(unit: &mut Unit, func: FuncId) {
+fn make_result_depend_on_args(unit: &mut Unit, func: FuncId) {
     let params = unit.param_types(unit.functions[func].ty).to_vec();
-    if calls::asks(unit, func) {
+    if calls::has_differentiation_calls(unit, func) {
         return;
     }
     let Some(mut body) = unit.functions[func].body.take() else {

@@ -14,15 +14,18 @@ use gradus_ir::{Body, Builder, FuncId, Op, OpKind, Region, Unit};
 use std::collections::{BTreeMap, HashMap};
 
 /// Maximum number of inlined calls of a derivative per region, and maximum number of ops of the derivative.
-const CALLS: usize = 4;
-const OPS: usize = 1000;
+const INLINED_CALLS_MAX: usize = 4;
+const INLINED_OPS_MAX: usize = 1000;
 
 /// Rewrites the calls of derivatives in `callers`.
-pub(crate) fn settle(unit: &mut Unit, made: &[Vec<Made>], callers: &[FuncId]) {
+pub(crate) fn rewrite_derivative_calls(unit: &mut Unit, made: &[Vec<Made>], callers: &[FuncId]) {
     if callers.is_empty() {
         return;
     }
-    let tested: HashMap<FuncId, Tested> = made.iter().flat_map(|list| tested(list)).collect();
+    let tested: HashMap<FuncId, VersionedDerivative> = made
+        .iter()
+        .flat_map(|list| versioned_derivatives(list))
+        .collect();
     let whole = |made: &&Made| made.variant.mode == Mode::Combined;
     let derivatives: Vec<FuncId> = (made.iter().flatten().filter(whole))
         .map(|made| made.func)
@@ -36,30 +39,30 @@ pub(crate) fn settle(unit: &mut Unit, made: &[Vec<Made>], callers: &[FuncId]) {
         let taken_in = take_in(unit, (caller, &mut body), &derivatives);
         unit.functions[caller].body = Some(body);
         if taken_in {
-            simplify::shared(unit, caller);
+            simplify::cse_inlined(unit, caller);
         }
     }
 }
 
 /// A derivative with a run-time alias check.
-struct Tested<'a> {
+struct VersionedDerivative<'a> {
     /// The pairs of parameters compared by the check.
-    apart: &'a [(usize, usize)],
+    checked_pairs: &'a [(usize, usize)],
     /// The version for disjoint memory.
     disjoint: FuncId,
 }
 
 /// Returns the derivatives of a root with a run-time alias check.
-fn tested(made: &[Made]) -> impl Iterator<Item = (FuncId, Tested<'_>)> {
-    let tests = made.iter().filter(|made| !made.apart.is_empty());
+fn versioned_derivatives(made: &[Made]) -> impl Iterator<Item = (FuncId, VersionedDerivative<'_>)> {
+    let tests = made.iter().filter(|made| !made.checked_pairs.is_empty());
     tests.filter_map(|test| {
         let disjoint = Variant {
             versions: Versions::Disjoint,
             ..test.variant.clone()
         };
         let version = made.iter().find(|made| made.variant == disjoint)?;
-        let tested = Tested {
-            apart: &test.apart,
+        let tested = VersionedDerivative {
+            checked_pairs: &test.checked_pairs,
             disjoint: version.func,
         };
         Some((test.func, tested))
@@ -79,7 +82,7 @@ fn call_without_test(
     unit: &mut Unit,
     (caller, body): (FuncId, &mut Body),
     effects: &Effects,
-    tested: &HashMap<FuncId, Tested<'_>>,
+    tested: &HashMap<FuncId, VersionedDerivative<'_>>,
 ) {
     let mut calls = calls(unit, body);
     calls.retain(|(_, func)| tested.contains_key(func));
@@ -90,7 +93,7 @@ fn call_without_test(
         let alias = Alias::new(unit, Some(caller), body, effects, &AliasOptions::default());
         calls.retain(|(op, func)| {
             let args = unit.call_args(body, *op);
-            let mut pairs = tested[func].apart.iter();
+            let mut pairs = tested[func].checked_pairs.iter();
             pairs.all(|(a, b)| !alias.pointees_may_alias(args[*a], args[*b]))
         });
     }
@@ -101,7 +104,7 @@ fn call_without_test(
 }
 
 /// Function attributes on the target machine and on permitted code generation.
-const MACHINE: &[&str] = &[
+const TARGET_ATTRIBUTES: &[&str] = &[
     "target-cpu",
     "target-features",
     "denormal-fp-math",
@@ -124,11 +127,11 @@ const MACHINE: &[&str] = &[
 
 /// Returns true if `func` may be inlined into `caller`: equal target attributes, no `noinline`, no
 /// `optnone`.
-pub(crate) fn is_compiled_alike(unit: &Unit, caller: FuncId, func: FuncId) -> bool {
+pub(crate) fn has_equal_target_attributes(unit: &Unit, caller: FuncId, func: FuncId) -> bool {
     let attrs = |func: FuncId| unit.attrs(unit.functions[func].attrs);
     let (into, from) = (attrs(caller), attrs(func));
     let stays_a_call = from.function("noinline").is_some() || into.function("optnone").is_some();
-    let mut machine = MACHINE.iter();
+    let mut machine = TARGET_ATTRIBUTES.iter();
     !stays_a_call && machine.all(|name| into.function(name) == from.function(name))
 }
 
@@ -147,8 +150,11 @@ fn take_in(unit: &mut Unit, (caller, body): (FuncId, &mut Body), derivatives: &[
         };
         // In the caller, a slot would live on across the calls.
         gradus_edit::promote_slots(unit, &mut callee);
-        let short = callee.walk(callee.root()).take(OPS + 1).count() <= OPS;
-        if !(2..=CALLS).contains(&calls.len()) || !short || !is_compiled_alike(unit, caller, func) {
+        let short = callee.walk(callee.root()).take(INLINED_OPS_MAX + 1).count() <= INLINED_OPS_MAX;
+        if !(2..=INLINED_CALLS_MAX).contains(&calls.len())
+            || !short
+            || !has_equal_target_attributes(unit, caller, func)
+        {
             continue;
         }
         for call in calls {

@@ -89,7 +89,7 @@ impl<'a> Run<'a> {
     ///
     /// # Errors
     /// Stops if a diagnostic is an error.
-    pub(crate) fn take(&mut self, findings: Vec<Diagnostic>) -> Result<(), Stop> {
+    pub(crate) fn add_diagnostics(&mut self, findings: Vec<Diagnostic>) -> Result<(), Stop> {
         let fatal = findings.iter().any(|d| d.severity == Severity::Error);
         for finding in findings {
             if !self.reply.diagnostics.contains(&finding) {
@@ -115,7 +115,7 @@ impl<'a> Run<'a> {
     }
 
     /// Returns the value, or stops with the diagnostic.
-    pub(crate) fn check<T>(&mut self, result: Result<T, Diagnostic>) -> Result<T, Stop> {
+    pub(crate) fn value_or_stop<T>(&mut self, result: Result<T, Diagnostic>) -> Result<T, Stop> {
         result.map_err(|finding| self.refuse(finding))
     }
 
@@ -139,7 +139,7 @@ impl<'a> Run<'a> {
             });
         }
         if self.request.options.verify_each {
-            self.check(host.verify())?;
+            self.value_or_stop(host.verify())?;
         }
         Ok(())
     }
@@ -153,7 +153,7 @@ impl<'a> Run<'a> {
             });
         }
         if self.request.options.verify_each {
-            self.take(gradus_ir::verify(unit))?;
+            self.add_diagnostics(gradus_ir::verify(unit))?;
         }
         Ok(())
     }

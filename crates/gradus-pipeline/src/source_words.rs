@@ -21,7 +21,7 @@ pub struct WrittenRegistration {
 
 /// A preprocessed source whose words clang preserves.
 #[derive(Clone, Debug, Default)]
-pub struct KeptWords {
+pub struct PreservedSource {
     /// The text, with an unchanged number of lines.
     pub text: String,
     /// True if the text differs from the source.
@@ -59,13 +59,13 @@ fn has_registration(source: &[u8]) -> bool {
 }
 
 /// Rewrites a preprocessed source for clang to preserve its words.
-pub fn keep_words(source: &str) -> KeptWords {
+pub fn preserve_words(source: &str) -> PreservedSource {
     let tokens = tokens(source);
-    let mut keeper = Keeper {
+    let mut keeper = WordPreserver {
         source,
         tokens: &tokens,
         edits: Vec::new(),
-        kept: KeptWords::default(),
+        kept: PreservedSource::default(),
         head: 0,
         defined: HashSet::new(),
     };
@@ -73,7 +73,7 @@ pub fn keep_words(source: &str) -> KeptWords {
     while at < tokens.len() {
         at = keeper.step(at);
     }
-    let Keeper {
+    let WordPreserver {
         edits, mut kept, ..
     } = keeper;
     let mut done = 0;
@@ -245,7 +245,7 @@ fn between_underscores(name: &str) -> &str {
 }
 
 /// Returns true if a name is a word of the interface with underscores on one side only.
-fn is_half_open(name: &str) -> bool {
+fn has_one_sided_underscores(name: &str) -> bool {
     let inner = name.trim_matches('_');
     inner != name && interface_keyword(inner).is_some()
 }
@@ -255,19 +255,19 @@ const NO_DECLARATION: [&str; 11] = [
     "return", "goto", "case", "delete", "throw", "if", "while", "for", "switch", "else", "do",
 ];
 
-struct Keeper<'s, 't> {
+struct WordPreserver<'s, 't> {
     source: &'s str,
     tokens: &'t [Token<'s>],
     /// Replacements: ranges of the text with their new text, in order.
     edits: Vec<(std::ops::Range<usize>, String)>,
-    kept: KeptWords,
+    kept: PreservedSource,
     /// The first token of the declaration or statement.
     head: usize,
     /// The functions defined so far.
     defined: HashSet<&'s str>,
 }
 
-impl<'s> Keeper<'s, '_> {
+impl<'s> WordPreserver<'s, '_> {
     fn text(&self, at: usize) -> &'s str {
         self.tokens.get(at).map_or("", |token| token.text)
     }
@@ -313,7 +313,7 @@ impl<'s> Keeper<'s, '_> {
                 (false, "enzyme" | "gradus") if qualified => Some(written),
                 _ => None,
             };
-            if word.is_none() && scope.is_empty() && is_half_open(written) {
+            if word.is_none() && scope.is_empty() && has_one_sided_underscores(written) {
                 self.refuse(
                     name,
                     "is no attribute of the call interface: write it without underscores around it, or with two on each side",
@@ -349,14 +349,14 @@ impl<'s> Keeper<'s, '_> {
                 1 + usize::from(self.text(at + 1) == "]")
             };
         for (item, name, end, word) in found {
-            if self.marks_type(start, after) {
+            if self.belongs_to_type(start, after) {
                 self.refuse(
                     name,
                     "marks a type here: it marks functions, variables of file scope and calls",
                 );
                 continue;
             }
-            if self.comes_late(start, after) {
+            if self.follows_definition(start, after) {
                 self.refuse(
                     name,
                     "stands behind the function's definition: write it there, or before",
@@ -408,7 +408,7 @@ impl<'s> Keeper<'s, '_> {
 
     /// Returns true if attributes from `start` to `after` are in a declaration after the function's definition.
     /// Compilers ignore them there.
-    fn comes_late(&self, start: usize, after: usize) -> bool {
+    fn follows_definition(&self, start: usize, after: usize) -> bool {
         let rest = &self.tokens[after.min(self.tokens.len())..];
         let end = rest
             .iter()
@@ -424,7 +424,7 @@ impl<'s> Keeper<'s, '_> {
     }
 
     /// Returns true if attributes from `start` to `after` belong to a type.
-    fn marks_type(&self, start: usize, after: usize) -> bool {
+    fn belongs_to_type(&self, start: usize, after: usize) -> bool {
         let before = start.checked_sub(1).map_or("", |before| self.text(before));
         let head = &self.tokens[self.head.min(start)..start];
         let of_tag = matches!(before, "struct" | "class" | "union" | "enum" | "namespace");
@@ -508,7 +508,7 @@ mod tests {
     use super::*;
 
     fn kept(source: &str) -> String {
-        let kept = keep_words(source);
+        let kept = preserve_words(source);
         assert!(kept.findings.is_empty(), "{:?}", kept.findings);
         assert_eq!(
             kept.text.matches('\n').count(),
@@ -585,7 +585,7 @@ mod tests {
     fn places_are_those_of_the_line_markers() {
         let source = "# 1 \"a.c\"\n# 1 \"inc/r.h\" 1\n\nstatic void *__enzyme_inactivefn_f[1] = {f};\n# 2 \"a.c\" 2\n\
                       struct __attribute__((enzyme_inactive)) s { double a; };\n";
-        let kept = keep_words(source);
+        let kept = preserve_words(source);
         let span = &kept.registrations[0].span;
         assert_eq!((span.file.as_str(), span.line), ("inc/r.h", 2));
         let label = &kept.findings[0].labels[0];

@@ -27,12 +27,12 @@ fn resolve_one(host: &Host, name: &str) -> Result<String, Diagnostic> {
     let all = host.defined_functions();
     for symbol in [name.to_string(), format!("{name}_")] {
         if host.defines(&symbol) {
-            return only(host, symbol, &all);
+            return reject_ambiguous(host, symbol, &all);
         }
     }
     let by_source = |f: &&String| host.source_name(f).is_some_and(|s| s == name);
     let hits: Vec<&String> = all.iter().filter(by_source).collect();
-    let qualified = |f: &&String| is_called(&demangle(f), name);
+    let qualified = |f: &&String| matches_qualified_name(&demangle(f), name);
     let hits: Vec<&String> = match hits.is_empty() {
         true => all.iter().filter(qualified).collect(),
         false => hits,
@@ -51,7 +51,7 @@ fn resolve_one(host: &Host, name: &str) -> Result<String, Diagnostic> {
 
 /// Returns the symbol. A function with internal linkage is refused if another file has a function of equal
 /// name: linking numbers the later functions (`f.1`).
-fn only(host: &Host, symbol: String, all: &[String]) -> Result<String, Diagnostic> {
+fn reject_ambiguous(host: &Host, symbol: String, all: &[String]) -> Result<String, Diagnostic> {
     let is_number = |rest: &str| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit());
     let renamed = |other: &&String| {
         let rest = other
@@ -89,9 +89,9 @@ fn with_source_name(symbol: &str) -> String {
 
 /// Returns true if `name` denotes a function with the qualified name `full`: `a::f`, `f(double)` and
 /// `a::f(double)` denote `a::f(double)`. Spaces are ignored.
-fn is_called(full: &str, name: &str) -> bool {
+fn matches_qualified_name(full: &str, name: &str) -> bool {
     let plain = |text: &str| text.chars().filter(|c| *c != ' ').collect::<String>();
-    let (head, parameters) = parted(full);
+    let (head, parameters) = split_parameters(full);
     let ends = |whole: &str| {
         let (whole, name) = (plain(whole), plain(name));
         let before = whole.strip_suffix(name.as_str());
@@ -102,7 +102,7 @@ fn is_called(full: &str, name: &str) -> bool {
 
 /// Splits a qualified name from the parameters. The result type of a function template's instance is left
 /// out.
-fn parted(full: &str) -> (&str, &str) {
+fn split_parameters(full: &str) -> (&str, &str) {
     let (mut depth, mut begin) = (0, 0);
     for (at, c) in full.char_indices() {
         let is_operator = full[..at].trim_end().ends_with("operator");
@@ -120,7 +120,7 @@ fn parted(full: &str) -> (&str, &str) {
 fn unknown(name: &str, all: &[String]) -> Diagnostic {
     let message = format!("no function `{name}` is defined in this program");
     let finding = Diagnostic::error(Code::NoSuchFunction, message);
-    let mut near: Vec<(usize, &String)> = all.iter().map(|f| (distance(name, f), f)).collect();
+    let mut near: Vec<(usize, &String)> = all.iter().map(|f| (edit_distance(name, f), f)).collect();
     near.sort();
     match near.first() {
         Some((steps, best)) if *steps <= name.len().div_ceil(3) => {
@@ -137,7 +137,7 @@ fn unknown(name: &str, all: &[String]) -> Diagnostic {
 
 /// Returns the number of letters to insert, drop or replace to turn a word into another (Levenshtein
 /// distance).
-fn distance(a: &str, b: &str) -> usize {
+fn edit_distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.chars().enumerate() {
@@ -154,7 +154,7 @@ fn distance(a: &str, b: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{distance, is_called};
+    use super::{edit_distance, matches_qualified_name};
 
     #[test]
     fn names_with_scopes_and_types_mean_functions() {
@@ -166,24 +166,27 @@ mod tests {
             "e(double,int) const",
             "a::P<int>::e(double, int) const",
         ] {
-            assert!(is_called(full, name), "{name}");
+            assert!(matches_qualified_name(full, name), "{name}");
         }
         for name in ["", "P::e", "::e", "e(double)", "de", "double"] {
-            assert!(!is_called(full, name), "{name}");
+            assert!(!matches_qualified_name(full, name), "{name}");
         }
-        assert!(is_called(
+        assert!(matches_qualified_name(
             "std::pair<int, int> g<int, 2>(double)",
             "g<int, 2>"
         ));
-        assert!(is_called("a::f(float (*)(float))", "a::f"));
-        assert!(is_called("a::operator()(double)", "a::operator()"));
+        assert!(matches_qualified_name("a::f(float (*)(float))", "a::f"));
+        assert!(matches_qualified_name(
+            "a::operator()(double)",
+            "a::operator()"
+        ));
     }
 
     #[test]
     fn distance_counts_letters() {
-        assert_eq!(distance("energy", "energy"), 0);
-        assert_eq!(distance("energy", "enrgy"), 1);
-        assert_eq!(distance("", "abc"), 3);
-        assert_eq!(distance("kitten", "sitting"), 3);
+        assert_eq!(edit_distance("energy", "energy"), 0);
+        assert_eq!(edit_distance("energy", "enrgy"), 1);
+        assert_eq!(edit_distance("", "abc"), 3);
+        assert_eq!(edit_distance("kitten", "sitting"), 3);
     }
 }

@@ -9,10 +9,10 @@ use crate::derivative_thunks;
 use crate::derivative_thunks::Census;
 use crate::in_kernels;
 use crate::requests::custom_derivatives;
-use crate::requests::custom_derivatives::Rules;
+use crate::requests::custom_derivatives::CustomDerivatives;
 use crate::requests::{Root, Roots};
 use crate::run::{Run, Stop};
-use crate::stages::parallelize::{IN_ORDER, remarks};
+use crate::stages::parallelize::{DETERMINISTIC_REASON, remarks};
 use crate::stages::simplify;
 use gradus_ad::{
     ConcurrencySummary, Derived, Mode, Options, ProgramFacts, Report, Variant, differentiate,
@@ -31,32 +31,32 @@ pub(crate) struct Made {
     /// The decisions.
     pub report: Report,
     /// The number of scatter loops turned into gather loops.
-    pub gathered: usize,
+    pub gather_loops: usize,
     /// The pairs of parameters compared by a run-time alias check ([`Derived::apart`]).
-    pub apart: Vec<(usize, usize)>,
+    pub checked_pairs: Vec<(usize, usize)>,
 }
 
 /// Emits all roots and their required variants. Returns the derivatives of each root, in the order of the
 /// roots, the root itself first.
-pub(crate) fn make_all(
+pub(crate) fn differentiate_all(
     run: &mut Run<'_>,
     unit: &mut Unit,
     roots: &Roots,
-    rules: &Rules,
+    rules: &CustomDerivatives,
 ) -> Result<Vec<Vec<Made>>, Stop> {
     let mut made: Vec<Vec<Made>> = vec![Vec::new(); roots.list.len()];
     let mut pending: Vec<usize> = (0..roots.list.len()).collect();
     let (mut prepared, mut failed) = (HashSet::new(), false);
     while !pending.is_empty() {
-        let ready = ready(unit, roots, &pending);
+        let ready = ready_roots(unit, roots, &pending);
         if ready.is_empty() {
             return Err(run.refuse(cycle(unit, &roots.list[pending[0]])));
         }
         pending.retain(|at| !ready.contains(at));
         for at in ready {
             let root = &roots.list[at];
-            prepare(run, unit, root, rules, &mut prepared)?;
-            Roots::begin(unit, root);
+            simplify_reached(run, unit, root, rules, &mut prepared)?;
+            Roots::take_variant_symbol(unit, root);
             let winners = find_winners(run, unit, root)?;
             let mut plain = copy_lists(run, unit, root)?;
             // Restored last: a body changed by both passes returns to the state before either.
@@ -69,14 +69,14 @@ pub(crate) fn make_all(
                 Ok(list) => {
                     let functions: Vec<FuncId> = list.iter().map(|m| m.func).collect();
                     run.pass("simplify-derivatives", |run| {
-                        simplify::derivatives(unit, &functions);
+                        simplify::clean_derivatives(unit, &functions);
                         run.after_unit("simplify-derivatives", unit)
                     })?;
-                    Roots::end(unit, &functions);
+                    Roots::release_variant_symbols(unit, &functions);
                     made[at] = list;
                 }
                 Err(Stop) => {
-                    Roots::end(unit, &[root.func]);
+                    Roots::release_variant_symbols(unit, &[root.func]);
                     failed = true;
                 }
             }
@@ -90,7 +90,7 @@ pub(crate) fn make_all(
         simplify::unswitch(unit, &functions);
         run.after_unit("unswitch", unit)
     })?;
-    sums(run, unit, &mut made)?;
+    plain_adds(run, unit, &mut made)?;
     gather(run, unit, &mut made)?;
     jam(run, unit, &made)?;
     short_rows(run, unit, &made)?;
@@ -108,20 +108,20 @@ fn gather(run: &mut Run<'_>, unit: &mut Unit, made: &mut [Vec<Made>]) -> Result<
         let functions: Vec<FuncId> = made.iter().flatten().map(|m| m.func).collect();
         let gathered = simplify::gather(unit, &functions);
         for (made, count) in made.iter_mut().flatten().zip(gathered) {
-            made.gathered = count;
+            made.gather_loops = count;
         }
         run.after_unit("gather", unit)
     })
 }
 
 /// Replaces atomic adds in parallel loops by plain adds, after the last differentiation.
-fn sums(run: &mut Run<'_>, unit: &mut Unit, made: &mut [Vec<Made>]) -> Result<(), Stop> {
+fn plain_adds(run: &mut Run<'_>, unit: &mut Unit, made: &mut [Vec<Made>]) -> Result<(), Stop> {
     if run.request.may_be_read_again() {
         return Ok(());
     }
     let passes: [(
         &str,
-        fn(&mut Unit, &[FuncId], bool) -> Vec<simplify::Places>,
+        fn(&mut Unit, &[FuncId], bool) -> Vec<simplify::Locations>,
     ); 2] = [
         ("private-sums", simplify::private_sums),
         ("rounds", simplify::rounds),
@@ -184,7 +184,7 @@ fn stagger(run: &mut Run<'_>, unit: &mut Unit, made: &[Vec<Made>]) -> Result<(),
 }
 
 /// Returns the pending roots whose primals reach no root without a body.
-fn ready(unit: &Unit, roots: &Roots, pending: &[usize]) -> Vec<usize> {
+fn ready_roots(unit: &Unit, roots: &Roots, pending: &[usize]) -> Vec<usize> {
     let missing: HashSet<FuncId> = pending.iter().map(|at| roots.list[*at].func).collect();
     let mut known: HashMap<FuncId, bool> = HashMap::new();
     let mut is_ready = |primal: FuncId| {
@@ -218,11 +218,11 @@ fn cycle(unit: &Unit, root: &Root) -> Diagnostic {
 }
 
 /// Simplifies the bodies reached by a root that were not simplified before.
-fn prepare(
+fn simplify_reached(
     run: &mut Run<'_>,
     unit: &mut Unit,
     root: &Root,
-    rules: &Rules,
+    rules: &CustomDerivatives,
     prepared: &mut HashSet<FuncId>,
 ) -> Result<(), Stop> {
     let closure = CallGraph::of(unit, &[root.variant.func]);
@@ -233,7 +233,7 @@ fn prepare(
     }
     run.pass("simplify", |run| {
         let all = !run.request.options.off.iter().any(|o| o == "simplify");
-        simplify::primals(unit, &closure, &fresh, all, |func| rules.has(func));
+        simplify::normalize_primals(unit, &closure, &fresh, all, |func| rules.has(func));
         run.after_unit("simplify", unit)
     })
 }
@@ -279,22 +279,27 @@ fn copy_lists(
 }
 
 /// Emits a root and all required variants.
-fn make(run: &mut Run<'_>, unit: &mut Unit, root: &Root, rules: &Rules) -> Result<Vec<Made>, Stop> {
+fn make(
+    run: &mut Run<'_>,
+    unit: &mut Unit,
+    root: &Root,
+    rules: &CustomDerivatives,
+) -> Result<Vec<Made>, Stop> {
     let asked = gradus_ad::Root {
         func: root.variant.func,
         args: root.variant.args.clone(),
         result: root.variant.result,
     };
-    let refused = in_kernels::refused(unit, &root.variant);
+    let refused = in_kernels::collective_op_errors(unit, &root.variant);
     if !refused.is_empty() {
-        return Err(stop(run, root, refused));
+        return Err(stop_at_request(run, root, refused));
     }
     let facts = run.pass("facts", |run| match ProgramFacts::of(unit, &asked) {
         Ok(facts) => Ok(facts),
-        Err(findings) => Err(stop(run, root, findings)),
+        Err(findings) => Err(stop_at_request(run, root, findings)),
     })?;
     let warnings = run.refused_unless_allowed(facts.warnings());
-    run.take(warnings)?;
+    run.add_diagnostics(warnings)?;
     run.pass("differentiate", |run| {
         let made = variants(run, unit, root, &facts, rules)?;
         run.after_unit("differentiate", unit)?;
@@ -307,7 +312,7 @@ fn variants(
     unit: &mut Unit,
     root: &Root,
     facts: &ProgramFacts,
-    rules: &Rules,
+    rules: &CustomDerivatives,
 ) -> Result<Vec<Made>, Stop> {
     let options = match options(&run.request.options.off) {
         Ok(options) => options,
@@ -323,13 +328,13 @@ fn variants(
         let derived = match rules.make(unit, &variant) {
             // Adds in the program's own code are plain.
             Some(made) => made
-                .map(|made| without_report(made, true))
+                .map(|made| thunk_record(made, true))
                 .map_err(|finding| vec![finding]),
             // The root itself is the requested variant.
-            None => match census.general(unit, &variant).filter(|_| next > 1) {
+            None => match census.replacement_for(unit, &variant).filter(|_| next > 1) {
                 Some(general) => {
-                    let func = derivative_thunks::relay(unit, &variant, &general);
-                    Ok(without_report((func, vec![general]), false))
+                    let func = derivative_thunks::emit_thunk(unit, &variant, &general);
+                    Ok(thunk_record((func, vec![general]), false))
                 }
                 None => differentiate(unit, facts, &variant, &options),
             },
@@ -363,21 +368,29 @@ fn variants(
                     variant,
                     func,
                     report,
-                    gathered: 0,
-                    apart,
+                    gather_loops: 0,
+                    checked_pairs: apart,
                 });
             }
         }
     }
     let apart = gradus_ad::settle(unit, &beside);
     if findings.is_empty() && root.variant.concurrent && !apart.contains(&made[0].func) {
-        findings.push(in_kernels::meets_others(unit, &root.variant, alone.first()));
+        findings.push(in_kernels::conflict_error(
+            unit,
+            &root.variant,
+            alone.first(),
+        ));
     }
     let funcs: Vec<FuncId> = made.iter().map(|one| one.func).collect();
     let one_order = run.request.options.deterministic;
-    let serialised =
-        gradus_par::version_forks_by_worker_count(unit, &funcs, &runs_alone(&made), one_order);
-    run.take(remarks(unit, &serialised, IN_ORDER))?;
+    let serialised = gradus_par::version_forks_by_worker_count(
+        unit,
+        &funcs,
+        &exclusive_versions(&made),
+        one_order,
+    );
+    run.add_diagnostics(remarks(unit, &serialised, DETERMINISTIC_REASON))?;
     for one in &mut made {
         if let Some(body) = unit.functions[one.func].body.as_deref() {
             one.report.settle(body);
@@ -385,12 +398,12 @@ fn variants(
     }
     match findings.is_empty() {
         true => Ok(made),
-        false => Err(stop(run, root, findings)),
+        false => Err(stop_at_request(run, root, findings)),
     }
 }
 
 /// Returns for each concurrent derivative the derivative for exclusive runs, if emitted.
-fn runs_alone(made: &[Made]) -> HashMap<FuncId, FuncId> {
+fn exclusive_versions(made: &[Made]) -> HashMap<FuncId, FuncId> {
     let others: HashMap<&Variant, FuncId> =
         made.iter().map(|one| (&one.variant, one.func)).collect();
     let beside = made.iter().filter(|one| one.variant.concurrent);
@@ -405,7 +418,7 @@ fn runs_alone(made: &[Made]) -> HashMap<FuncId, FuncId> {
 }
 
 /// Returns the record of a derivative that only calls others.
-fn without_report((func, needs): custom_derivatives::Made, exclusive: bool) -> Derived {
+fn thunk_record((func, needs): custom_derivatives::Made, exclusive: bool) -> Derived {
     Derived {
         func,
         required_variants: needs,
@@ -419,14 +432,14 @@ fn without_report((func, needs): custom_derivatives::Made, exclusive: bool) -> D
 }
 
 /// Stops with diagnostics, each labelled with the request's source location.
-fn stop(run: &mut Run<'_>, root: &Root, findings: Vec<Diagnostic>) -> Stop {
+fn stop_at_request(run: &mut Run<'_>, root: &Root, findings: Vec<Diagnostic>) -> Stop {
     let asked = findings
         .into_iter()
         .map(|finding| match finding.labels.is_empty() {
             true => finding.at(root.span.clone(), "asked for here"),
             false => finding,
         });
-    let _ = run.take(asked.collect());
+    let _ = run.add_diagnostics(asked.collect());
     Stop
 }
 

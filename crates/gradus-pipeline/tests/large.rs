@@ -90,13 +90,13 @@ fn exits(n: usize) -> String {
 }
 
 #[test]
-fn few_branches_keep_their_values_in_the_frame() {
+fn few_branches_use_frame_tape() {
     let text = checked(&branches(20));
     assert!(text.contains("alloca") && !text.contains("@malloc("));
 }
 
 #[test]
-fn very_many_branches_keep_their_values_in_one_block() {
+fn many_branches_use_one_tape_block() {
     let text = checked(&branches(300));
     assert_eq!(
         text.matches("@malloc(").count(),
@@ -107,13 +107,13 @@ fn very_many_branches_keep_their_values_in_one_block() {
 }
 
 #[test]
-fn very_many_exits_keep_their_values_in_one_block() {
+fn many_exits_use_one_tape_block() {
     let text = checked(&exits(300));
     assert!(text.contains("@malloc(") && !text.contains("alloca"));
 }
 
 #[test]
-fn very_long_derivatives_go_to_llvm_in_pieces() {
+fn long_derivatives_are_split() {
     let wish = GradRequest {
         function: "f".into(),
         ..GradRequest::default()

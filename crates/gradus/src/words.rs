@@ -11,7 +11,7 @@ use crate::driver::holds;
 use crate::files::{self, Scratch};
 use crate::{Settings, source};
 use gradus_ir::{Code, Diagnostic, Severity, SourceSpan};
-use gradus_pipeline::{WrittenRegistration, keep_words, may_hold_words};
+use gradus_pipeline::{WrittenRegistration, may_hold_words, preserve_words};
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
@@ -84,7 +84,7 @@ pub(crate) fn settle(
     if !preprocessed.status.success() {
         return Ok(plain);
     }
-    let kept = keep_words(&String::from_utf8_lossy(&files::read(&text)?));
+    let kept = preserve_words(&String::from_utf8_lossy(&files::read(&text)?));
     if let Some(finding) = kept.findings.into_iter().next() {
         return Err(finding);
     }

@@ -9,10 +9,10 @@ use gradus_edit::inline_call;
 use gradus_ir::{Body, FuncId, Linkage, Op, OpKind, Unit};
 
 /// Maximum number of ops of an inlined function, and of the loop besides the call.
-const MOST_OPS: usize = 1500;
-const MOST_BESIDE: usize = 12;
+const INLINED_OPS_MAX: usize = 1500;
+const OTHER_OPS_MAX: usize = 12;
 /// Maximum depth of nested calls to inline, from the loop inwards.
-const MOST_LEVELS: usize = 3;
+const CALL_DEPTH_MAX: usize = 3;
 
 /// Inlines callees into the parallel loops of `functions`.
 pub(crate) fn take_in(unit: &mut Unit, functions: &[FuncId]) {
@@ -20,12 +20,12 @@ pub(crate) fn take_in(unit: &mut Unit, functions: &[FuncId]) {
         let Some(mut body) = unit.functions[func].body.take() else {
             continue;
         };
-        for _ in 0..MOST_LEVELS {
+        for _ in 0..CALL_DEPTH_MAX {
             let loops = body.walk(body.root());
             let calls: Vec<(Op, FuncId)> =
                 loops.filter_map(|lp| only_call(unit, &body, lp)).collect();
             let taken = calls.into_iter().filter(|&(call, callee)| {
-                let code = code(unit, callee);
+                let code = inlinable_body(unit, callee);
                 code.is_some_and(|code| inline_call(unit, &mut body, call, callee, &code).is_ok())
             });
             if taken.count() == 0 {
@@ -43,7 +43,7 @@ fn only_call(unit: &Unit, body: &Body, lp: Op) -> Option<(Op, FuncId)> {
     }
     let inside: Vec<Op> = body
         .walk(body.op_regions(lp)[0])
-        .take(MOST_BESIDE + 2)
+        .take(OTHER_OPS_MAX + 2)
         .collect();
     let own = |op: &Op| {
         let callee = unit.callee(body, *op)?;
@@ -52,15 +52,15 @@ fn only_call(unit: &Unit, body: &Body, lp: Op) -> Option<(Op, FuncId)> {
     };
     let mut calls = inside.iter().filter_map(own);
     let call = calls.next().filter(|_| calls.next().is_none())?;
-    (inside.len() <= MOST_BESIDE + 1).then_some(call)
+    (inside.len() <= OTHER_OPS_MAX + 1).then_some(call)
 }
 
 /// Returns the body of a function suited for inlining.
-fn code(unit: &Unit, func: FuncId) -> Option<Body> {
+fn inlinable_body(unit: &Unit, func: FuncId) -> Option<Body> {
     let function = &unit.functions[func];
     let body = function.body.as_deref()?;
     let own = matches!(function.linkage, Linkage::Internal | Linkage::LinkOnceOdr);
-    let short = body.walk(body.root()).nth(MOST_OPS).is_none();
+    let short = body.walk(body.root()).nth(INLINED_OPS_MAX).is_none();
     let asked = unit.attrs(function.attrs).function("noinline").is_some();
     let plain = |op: Op| !body.kind(op).is_parallel() && unit.callee(body, op) != Some(func);
     let fits = own && short && !asked && body.walk(body.root()).all(plain);

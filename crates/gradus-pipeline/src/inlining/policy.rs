@@ -7,7 +7,7 @@
 //! returning addresses, allocators) are inlined at every call ([`take_in_small`]), because calls hide the
 //! accessed object.
 
-use crate::rewrite_call_sites::is_compiled_alike;
+use crate::rewrite_call_sites::has_equal_target_attributes;
 use gradus_analysis::{CallGraph, Nest};
 use gradus_edit::{inline_call, is_pure};
 use gradus_ir::externals::lookup;
@@ -37,7 +37,7 @@ pub(crate) fn take_in(
     let forking: HashSet<FuncId> = functions
         .iter()
         .copied()
-        .filter(|func| forks(unit, *func))
+        .filter(|func| has_parallel_ops(unit, *func))
         .collect();
     let mut changed = Vec::new();
     let order = closure.components().iter().flat_map(|c| &c.functions);
@@ -57,12 +57,12 @@ pub(crate) fn take_in(
         for &(op, callee) in &calls {
             let here = match asked {
                 true => calls.iter().filter(|(_, other)| *other == callee).count(),
-                false => uses(closure, callee),
+                false => call_count(closure, callee),
             };
-            if !asked && !may_grow(&body, op) {
+            if !asked && !may_inline_at(&body, op) {
                 continue;
             }
-            if let Some(code) = code(unit, callee, here) {
+            if let Some(code) = inlinable_body(unit, callee, here) {
                 let _stays_a_call = inline_call(unit, &mut body, op, callee, &code);
             }
         }
@@ -75,26 +75,26 @@ pub(crate) fn take_in(
 }
 
 /// Returns the number of calls of a function in the closure; an address-taken function counts two more.
-fn uses(closure: &CallGraph, func: FuncId) -> usize {
+fn call_count(closure: &CallGraph, func: FuncId) -> usize {
     let taken = closure.address_taken().contains(&func);
     closure.calls_of(func).len() + if taken { 2 } else { 0 }
 }
 
 /// Returns true if a function may be inlined at `op` of a function with parallel ops. Inside a parallel
 /// region, regions of the callee would look nested.
-fn may_grow(body: &Body, op: Op) -> bool {
+fn may_inline_at(body: &Body, op: Op) -> bool {
     let owner = |op: &Op| body.owner(body.parent(*op)?);
     let mut around = std::iter::successors(owner(&op), owner);
     !around.any(|op| body.kind(op).is_parallel()) && body.walk(body.root()).count() <= LONG_OPS
 }
 
-fn forks(unit: &Unit, func: FuncId) -> bool {
+fn has_parallel_ops(unit: &Unit, func: FuncId) -> bool {
     let body = unit.functions[func].body.as_deref();
     body.is_some_and(|b| b.walk(b.root()).any(|op| b.kind(op).is_parallel()))
 }
 
 /// Returns the body of a function if a caller with `calls` calls may inline it.
-fn code(unit: &Unit, func: FuncId, calls: usize) -> Option<Body> {
+fn inlinable_body(unit: &Unit, func: FuncId, calls: usize) -> Option<Body> {
     let function = &unit.functions[func];
     let attrs = unit.attrs(function.attrs);
     let body = function.body.as_deref()?;
@@ -119,8 +119,8 @@ pub(crate) fn take_in_small(
     let mut small: HashMap<FuncId, Box<Body>> = HashMap::new();
     for component in closure.components().iter().filter(|c| !c.recursive) {
         for &func in &component.functions {
-            if let Some(mut code) = small_code(unit, func) {
-                expand(unit, &mut code, &small);
+            if let Some(mut code) = small_inlinable_body(unit, func) {
+                inline_small_calls(unit, &mut code, &small);
                 if code.walk(code.root()).count() <= SMALL_OPS {
                     small.insert(func, code);
                 }
@@ -132,7 +132,7 @@ pub(crate) fn take_in_small(
         let Some(mut body) = unit.functions[caller].body.take() else {
             continue;
         };
-        if expand(unit, &mut body, &small) {
+        if inline_small_calls(unit, &mut body, &small) {
             changed.push(caller);
         }
         unit.functions[caller].body = Some(body);
@@ -141,7 +141,11 @@ pub(crate) fn take_in_small(
 }
 
 /// Inlines calls of small functions. Returns true if any call was inlined.
-fn expand(unit: &mut Unit, body: &mut Body, small: &HashMap<FuncId, Box<Body>>) -> bool {
+fn inline_small_calls(
+    unit: &mut Unit,
+    body: &mut Body,
+    small: &HashMap<FuncId, Box<Body>>,
+) -> bool {
     let calls: Vec<(Op, FuncId)> = body
         .walk(body.root())
         .filter_map(|op| Some((op, unit.callee(body, op)?)))
@@ -163,8 +167,8 @@ pub(crate) fn take_in_straight(
     functions: &[FuncId],
     kept: impl Fn(FuncId) -> bool,
 ) {
-    into_loops(unit, closure, functions, |unit, callee| {
-        let code = code_of(unit, callee, STRAIGHT_OPS, is_arithmetic);
+    inline_into_loops(unit, closure, functions, |unit, callee| {
+        let code = inlinable_body_where(unit, callee, STRAIGHT_OPS, is_arithmetic);
         code.filter(|_| !kept(callee))
     });
 }
@@ -176,16 +180,16 @@ pub(crate) fn take_in_short(
     closure: &CallGraph,
     functions: &[FuncId],
 ) -> Vec<FuncId> {
-    into_loops(unit, closure, closure.functions(), |unit, callee| {
-        let forking = functions.contains(&callee) && forks(unit, callee);
-        let code = forking.then(|| code(unit, callee, 2)).flatten();
+    inline_into_loops(unit, closure, closure.functions(), |unit, callee| {
+        let forking = functions.contains(&callee) && has_parallel_ops(unit, callee);
+        let code = forking.then(|| inlinable_body(unit, callee, 2)).flatten();
         code.map(Box::new)
     })
 }
 
 /// Inlines callees for which `code` returns a body at calls in loops of `callers`, callees first. Returns
 /// the functions with new bodies.
-fn into_loops(
+fn inline_into_loops(
     unit: &mut Unit,
     closure: &CallGraph,
     callers: &[FuncId],
@@ -205,8 +209,8 @@ fn into_loops(
         let calls: Vec<(Op, FuncId)> = calls.filter(|(_, func)| *func != caller).collect();
         let mut any = false;
         for (op, callee) in calls {
-            let fits = is_compiled_alike(unit, caller, callee)
-                && (!forks(unit, callee) || may_grow(&body, op))
+            let fits = has_equal_target_attributes(unit, caller, callee)
+                && (!has_parallel_ops(unit, callee) || may_inline_at(&body, op))
                 && body.walk(body.root()).nth(LONG_OPS).is_none();
             if let Some(code) = code(unit, callee).filter(|_| fits) {
                 any |= inline_call(unit, &mut body, op, callee, &code).is_ok();
@@ -228,8 +232,8 @@ fn is_arithmetic(unit: &Unit, body: &Body, op: Op) -> bool {
 }
 
 /// Returns the body of a function if the function is small and inlining loses no stated fact.
-fn small_code(unit: &Unit, func: FuncId) -> Option<Box<Body>> {
-    code_of(unit, func, SMALL_OPS, |_, body, op| match body.kind(op) {
+fn small_inlinable_body(unit: &Unit, func: FuncId) -> Option<Box<Body>> {
+    inlinable_body_where(unit, func, SMALL_OPS, |_, body, op| match body.kind(op) {
         OpKind::For { .. } | OpKind::Loop { .. } | OpKind::Alloca(_) => false,
         kind => !kind.is_parallel(),
     })
@@ -237,7 +241,7 @@ fn small_code(unit: &Unit, func: FuncId) -> Option<Box<Body>> {
 
 /// Returns the body of a function of at most `most` ops, if `fits` holds for every op and inlining loses no
 /// stated fact.
-fn code_of(
+fn inlinable_body_where(
     unit: &Unit,
     func: FuncId,
     most: usize,
@@ -248,7 +252,7 @@ fn code_of(
     let ours = function.linkage != Linkage::Interposable
         && lookup(&function.name).is_none()
         && unit.attrs(function.attrs).function("noinline").is_none()
-        && !states_more(unit, unit.attrs(function.attrs), body)
+        && !has_stronger_attributes(unit, unit.attrs(function.attrs), body)
         && body.walk(body.root()).nth(most).is_none()
         && body.walk(body.root()).all(|op| fits(unit, body, op));
     ours.then(|| body.clone())
@@ -256,7 +260,7 @@ fn code_of(
 
 /// Returns true if a function's attributes state more than its body shows: `noalias` on a result that no
 /// callee allocates, or `memory` effects that the body exceeds.
-fn states_more(unit: &Unit, attrs: &AttrSet, body: &Body) -> bool {
+fn has_stronger_attributes(unit: &Unit, attrs: &AttrSet, body: &Body) -> bool {
     let memory = |attrs: &AttrSet| match attrs.function("memory") {
         Some(AttrValue::Int(bits)) => *bits,
         _ => u64::MAX,
@@ -342,11 +346,15 @@ mod tests {
     }
 
     #[test]
-    fn what_forks_and_has_one_caller_goes_there_along_the_chain() {
+    fn parallel_callee_chain_is_inlined() {
         let (mut unit, all) = unit();
         let closure = CallGraph::of(&unit, &all);
         let outer = unit.function("outer").expect("it is there");
-        let forking: Vec<FuncId> = all.iter().copied().filter(|f| forks(&unit, *f)).collect();
+        let forking: Vec<FuncId> = all
+            .iter()
+            .copied()
+            .filter(|f| has_parallel_ops(&unit, *f))
+            .collect();
         assert_eq!(take_in(&mut unit, &closure, &forking, &[outer]), [outer]);
         assert!(!calls(&unit, "middle").contains(&"inner".to_string()));
         assert!(!calls(&unit, "outer").contains(&"middle".to_string()));
@@ -355,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn small_functions_are_their_code() {
+    fn small_functions_are_inlined() {
         let (mut unit, all) = unit();
         let closure = CallGraph::of(&unit, &all);
         let of = |unit: &Unit, name: &str| unit.function(name).expect("it is there");

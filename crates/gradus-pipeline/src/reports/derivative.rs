@@ -60,8 +60,8 @@ fn describe(text: &mut String, unit: &Unit, made: &Made, callee: bool) {
         let _ = writeln!(
             text,
             "{indent}  as they run: {} operations, derivative {}{}",
-            short(own_runs),
-            short(runs),
+            format_count(own_runs),
+            format_count(runs),
             ratio(own_runs, runs)
         );
     }
@@ -75,8 +75,8 @@ fn describe(text: &mut String, unit: &Unit, made: &Made, callee: bool) {
             }
         );
     }
-    if made.gathered > 0 {
-        let run = match made.gathered {
+    if made.gather_loops > 0 {
+        let run = match made.gather_loops {
             1 => "1 inner loop of the return sweep runs forwards, or adds".to_string(),
             several => format!("{several} inner loops of the return sweep run forwards, or add"),
         };
@@ -96,16 +96,16 @@ fn describe(text: &mut String, unit: &Unit, made: &Made, callee: bool) {
         );
     }
     for one in &report.parallel {
-        parallel(text, one, indent);
+        parallel_loop_line(text, one, indent);
     }
     if matches!(made.variant.mode, Mode::Combined | Mode::Augmented) {
-        tape(text, &report.saved, indent);
+        tape_entries(text, &report.saved, indent);
     }
 }
 
 /// Appends a parallel loop of the reverse pass: parallel or serial execution, and the kind of adds to
 /// shared memory.
-fn parallel(text: &mut String, one: &ParallelLoop, indent: &str) {
+fn parallel_loop_line(text: &mut String, one: &ParallelLoop, indent: &str) {
     let what = match (&one.span, one.is_concurrent) {
         (None, _) => "called by iterations".to_string(),
         (Some(span), true) => format!(
@@ -187,7 +187,7 @@ fn ratio(own: f64, derived: f64) -> String {
 }
 
 /// Formats a count with at most four digits.
-fn short(number: f64) -> String {
+fn format_count(number: f64) -> String {
     match number {
         n if n < 1e4 => format!("{n:.0}"),
         n if n < 1e6 => format!("{:.0} thousand", n / 1e3),
@@ -196,7 +196,7 @@ fn short(number: f64) -> String {
     }
 }
 
-fn short_bytes(number: f64) -> String {
+fn format_bytes(number: f64) -> String {
     match number {
         n if n < 1e4 => format!("{n:.0} bytes"),
         n if n < 1e6 => format!("{:.0} KB", n / 1e3),
@@ -207,7 +207,7 @@ fn short_bytes(number: f64) -> String {
 
 /// Appends the tape's contents by source line. The most expensive line comes first, and within a line the
 /// most expensive value.
-fn tape(text: &mut String, kept: &[SavedValue], indent: &str) {
+fn tape_entries(text: &mut String, kept: &[SavedValue], indent: &str) {
     if kept.is_empty() {
         let _ = writeln!(text, "{indent}  tape: nothing is kept");
         return;
@@ -235,14 +235,14 @@ fn tape(text: &mut String, kept: &[SavedValue], indent: &str) {
         0 => "",
         _ => ", where a length that is not known here counts as 1000",
     };
-    let _ = writeln!(text, "{indent}  tape: {}{about}", short_bytes(all));
+    let _ = writeln!(text, "{indent}  tape: {}{about}", format_bytes(all));
     let mut rows: Vec<(usize, [String; 4])> = Vec::new();
     let mut before: Option<String> = None;
     for one in order {
         let at = line(one);
         let head = match before.as_ref() == Some(&at) {
             true => String::new(),
-            false => format!("{at}: {}", short_bytes(totals[&at])),
+            false => format!("{at}: {}", format_bytes(totals[&at])),
         };
         let row = [head, size(one), one.description.clone(), one.reason.clone()];
         match rows.last_mut() {
@@ -269,7 +269,7 @@ fn tape(text: &mut String, kept: &[SavedValue], indent: &str) {
 }
 
 /// Returns the most expensive entry of these roots' tapes, with the source line.
-pub(crate) fn largest(roots: &[Vec<Made>]) -> Option<String> {
+pub(crate) fn most_expensive_entry(roots: &[Vec<Made>]) -> Option<String> {
     let kept = roots.iter().flatten().flat_map(|made| &made.report.saved);
     let kept = kept.max_by(|a, b| {
         let bytes = a.total_bytes.total_cmp(&b.total_bytes);

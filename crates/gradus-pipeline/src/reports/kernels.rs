@@ -15,7 +15,7 @@ pub(crate) fn text(kernels: &[KernelRecord]) -> String {
             function: String::new(),
             ..kernel.clone()
         };
-        let name = place(&kernel.function);
+        let name = launch_label(&kernel.function);
         match groups.iter_mut().find(|(known, _)| *known == shared) {
             Some((_, names)) if names.contains(&name) => {}
             Some((_, names)) => names.push(name),
@@ -54,7 +54,7 @@ fn without_lines(kernel: &KernelRecord) -> KernelRecord {
 }
 
 /// Describes the launches of a copy of a kernel.
-fn place(function: &str) -> String {
+fn launch_label(function: &str) -> String {
     match function
         .strip_prefix("__gr_")
         .and_then(|f| f.split_once('.'))
@@ -84,7 +84,7 @@ fn paragraph(text: &mut String, kernel: &KernelRecord, names: &[String]) {
         let _ = writeln!(text, "    no barrier: one loop over the threads");
     }
     for meeting in &kernel.barriers {
-        let _ = writeln!(text, "    {}", barrier(meeting));
+        let _ = writeln!(text, "    {}", barrier_text(meeting));
     }
     if kernel.array_bytes > 0 {
         let bytes = kernel.array_bytes;
@@ -104,7 +104,7 @@ fn paragraph(text: &mut String, kernel: &KernelRecord, names: &[String]) {
     }
 }
 
-fn barrier(meeting: &BarrierRecord) -> String {
+fn barrier_text(meeting: &BarrierRecord) -> String {
     let what = match meeting.is_warp_scope {
         true => "threads of a warp meet",
         false => "barrier",

@@ -10,7 +10,7 @@
 //! A loop is identified by its source location. A loop in several functions, due to inlining, is listed
 //! once, with all changes to any copy.
 
-use crate::reports::parallel_loops::{Move, What};
+use crate::reports::parallel_loops::{ChangeKind, ParallelLoopChange};
 use gradus_ir::{LocId, SourceSpan, Unit};
 use gradus_par::{ForkDecision, ForkThreshold, FusedLoops};
 use gradus_raise::{Raised, RegionRecord};
@@ -18,9 +18,9 @@ use std::fmt::Write;
 
 /// Changes to parallel loops after raising.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Happened {
+pub(crate) struct ParallelChanges {
     /// Changes by simplification.
-    pub moves: Vec<Move>,
+    pub moves: Vec<ParallelLoopChange>,
     /// Fused loops.
     pub fused: Vec<FusedLoops>,
     /// The fork condition of each loop.
@@ -28,7 +28,7 @@ pub(crate) struct Happened {
 }
 
 /// Returns the report's text.
-pub(crate) fn text(unit: &Unit, raised: &Raised, happened: &Happened) -> String {
+pub(crate) fn text(unit: &Unit, raised: &Raised, happened: &ParallelChanges) -> String {
     let mut said = lines(unit, happened);
     let mut text = String::new();
     for region in &raised.regions {
@@ -43,7 +43,7 @@ pub(crate) fn text(unit: &Unit, raised: &Raised, happened: &Happened) -> String 
                 Some(span) => writeln!(text, "    line {}: {}", span.line, construct.name),
                 None => writeln!(text, "    {}", construct.name),
             };
-            for line in take(&mut said, &raised.regions, construct.span.as_ref()) {
+            for line in take_construct_lines(&mut said, &raised.regions, construct.span.as_ref()) {
                 let _ = writeln!(text, "        {line}");
             }
         }
@@ -52,11 +52,11 @@ pub(crate) fn text(unit: &Unit, raised: &Raised, happened: &Happened) -> String 
 }
 
 /// Lines, each with the source location of a loop.
-type Said = Vec<(SourceSpan, String)>;
+type LocatedLines = Vec<(SourceSpan, String)>;
 
 /// Returns all lines on loops, without duplicates.
-fn lines(unit: &Unit, happened: &Happened) -> Said {
-    let mut said = Said::new();
+fn lines(unit: &Unit, happened: &ParallelChanges) -> LocatedLines {
+    let mut said = LocatedLines::new();
     let mut say = |loc: Option<LocId>, line: String| {
         if let Some(span) = unit.span(loc)
             && !said
@@ -66,8 +66,8 @@ fn lines(unit: &Unit, happened: &Happened) -> Said {
             said.push((span, line));
         }
     };
-    for Move { lp, what } in &happened.moves {
-        say(*lp, moved(unit, what));
+    for ParallelLoopChange { lp, what } in &happened.moves {
+        say(*lp, change_text(unit, what));
     }
     for fused in &happened.fused {
         if let Some(second) = unit.span(fused.second) {
@@ -93,26 +93,28 @@ fn lines(unit: &Unit, happened: &Happened) -> Said {
     said
 }
 
-fn moved(unit: &Unit, what: &What) -> String {
+fn change_text(unit: &Unit, what: &ChangeKind) -> String {
     let line = |loc: &Option<LocId>| match unit.span(*loc) {
         Some(span) => format!(" in line {}", span.line),
         None => String::new(),
     };
     match what {
-        What::Call(name, loc) => {
+        ChangeKind::Call(name, loc) => {
             format!(
                 "the call of {name}{} leaves the loop: it is made once",
                 line(loc)
             )
         }
-        What::NoCall(name, loc) => format!(
+        ChangeKind::DeletedCall(name, loc) => format!(
             "the call of {name}{} is not made: what it gives is known, or not used",
             line(loc)
         ),
-        What::Loop(loc) => format!("the loop{} leaves the loop: it runs once", line(loc)),
-        What::Loads(1) => "a number that is loaded leaves the loop".to_string(),
-        What::Loads(count) => format!("{count} numbers that are loaded leave the loop"),
-        What::Gone => "gone: nothing runs in it, or nothing that it leaves is used".to_string(),
+        ChangeKind::Loop(loc) => format!("the loop{} leaves the loop: it runs once", line(loc)),
+        ChangeKind::Loads(1) => "a number that is loaded leaves the loop".to_string(),
+        ChangeKind::Loads(count) => format!("{count} numbers that are loaded leave the loop"),
+        ChangeKind::Deleted => {
+            "gone: nothing runs in it, or nothing that it leaves is used".to_string()
+        }
     }
 }
 
@@ -135,7 +137,11 @@ fn size(size: ForkThreshold) -> String {
 
 /// Removes and returns the lines on a construct: lines of loops for which `construct` is the last preceding
 /// construct.
-fn take(said: &mut Said, regions: &[RegionRecord], construct: Option<&SourceSpan>) -> Vec<String> {
+fn take_construct_lines(
+    said: &mut LocatedLines,
+    regions: &[RegionRecord],
+    construct: Option<&SourceSpan>,
+) -> Vec<String> {
     let Some(construct) = construct else {
         return Vec::new();
     };
@@ -156,7 +162,7 @@ fn take(said: &mut Said, regions: &[RegionRecord], construct: Option<&SourceSpan
         .into_iter()
         .partition(|(at, _)| belongs(at));
     *said = rest;
-    let own: Said = own;
+    let own: LocatedLines = own;
     own.into_iter().map(|(_, line)| line).collect()
 }
 

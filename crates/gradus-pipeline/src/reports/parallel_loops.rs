@@ -9,16 +9,16 @@ use std::collections::{BTreeMap, HashSet};
 
 /// A change to a parallel loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Move {
+pub(crate) struct ParallelLoopChange {
     /// The loop's source location.
     pub lp: Option<LocId>,
     /// The change.
-    pub what: What,
+    pub what: ChangeKind,
 }
 
 /// The kind of a change to a parallel loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum ChangeKind {
     /// A call of a function was hoisted.
     Call(String, Option<LocId>),
     /// An inner loop was hoisted.
@@ -26,13 +26,13 @@ pub(crate) enum What {
     /// The number of hoisted loads.
     Loads(usize),
     /// An inner call was deleted: the result is known otherwise, or unused.
-    NoCall(String, Option<LocId>),
+    DeletedCall(String, Option<LocId>),
     /// The loop was deleted: it is empty, or its results are unused.
-    Gone,
+    Deleted,
 }
 
 /// The ops in the parallel loops of a body, before simplification.
-pub(crate) struct Before {
+pub(crate) struct ParallelLoops {
     inside: Vec<Inside>,
     loops: Vec<Op>,
 }
@@ -46,9 +46,9 @@ struct Inside {
     loc: Option<LocId>,
 }
 
-impl Before {
+impl ParallelLoops {
     /// Records the parallel loops of a body.
-    pub(crate) fn of(unit: &Unit, body: &Body) -> Before {
+    pub(crate) fn of(unit: &Unit, body: &Body) -> ParallelLoops {
         let is_loop = |op: &Op| matches!(body.kind(*op), OpKind::ParFor { .. });
         let told = |op: Op| {
             let called = called(unit, body, op);
@@ -58,25 +58,25 @@ impl Before {
             );
             (called.is_some() || others).then_some(Inside {
                 op,
-                lp: around(body, op)?,
+                lp: enclosing_parallel_loop(body, op)?,
                 called,
                 loc: body.ops[op].loc,
             })
         };
-        Before {
+        ParallelLoops {
             inside: body.walk(body.root()).filter_map(told).collect(),
             loops: body.walk(body.root()).filter(is_loop).collect(),
         }
     }
 
     /// Returns the changes since [`Before::of`].
-    pub(crate) fn since(self, body: &Body) -> Vec<Move> {
+    pub(crate) fn changes_since(self, body: &Body) -> Vec<ParallelLoopChange> {
         let there: HashSet<Op> = body.walk(body.root()).collect();
         let mut moves = Vec::new();
         let mut loads: BTreeMap<Op, usize> = BTreeMap::new();
         let mut say = |lp: Op, what| {
             let lp = body.ops[lp].loc;
-            moves.push(Move { lp, what });
+            moves.push(ParallelLoopChange { lp, what });
         };
         for Inside {
             op,
@@ -90,27 +90,27 @@ impl Before {
                 continue;
             }
             match (called, left) {
-                (Some(name), true) => say(lp, What::Call(name, loc)),
-                (Some(name), false) => say(lp, What::NoCall(name, loc)),
+                (Some(name), true) => say(lp, ChangeKind::Call(name, loc)),
+                (Some(name), false) => say(lp, ChangeKind::DeletedCall(name, loc)),
                 (None, false) => {}
                 (None, true) if matches!(body.kind(op), OpKind::Load(_)) => {
                     *loads.entry(lp).or_default() += 1;
                 }
-                (None, true) => say(lp, What::Loop(loc)),
+                (None, true) => say(lp, ChangeKind::Loop(loc)),
             }
         }
         for (lp, count) in loads {
-            say(lp, What::Loads(count));
+            say(lp, ChangeKind::Loads(count));
         }
         for lp in self.loops.into_iter().filter(|lp| !there.contains(lp)) {
-            say(lp, What::Gone);
+            say(lp, ChangeKind::Deleted);
         }
         moves
     }
 }
 
 /// Returns the innermost parallel loop enclosing an op.
-fn around(body: &Body, op: Op) -> Option<Op> {
+fn enclosing_parallel_loop(body: &Body, op: Op) -> Option<Op> {
     let owner = |op: &Op| body.owner(body.parent(*op)?);
     std::iter::successors(owner(&op), owner)
         .find(|around| matches!(body.kind(*around), OpKind::ParFor { .. }))

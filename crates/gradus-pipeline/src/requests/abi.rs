@@ -41,7 +41,7 @@ pub(crate) fn leaves(unit: &Unit, ty: TypeId) -> Vec<(u64, TypeId)> {
 
 /// The way a structure is returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Returned {
+pub(crate) enum ReturnConvention {
     /// A value of this type, with bytes equal to those of the structure.
     InRegisters(TypeId),
     /// Memory whose address the caller passes as a first argument.
@@ -52,7 +52,11 @@ pub(crate) enum Returned {
 ///
 /// # Errors
 /// A target with an unknown ABI.
-pub(crate) fn returned(unit: &mut Unit, ty: TypeId, triple: &str) -> Result<Returned, Diagnostic> {
+pub(crate) fn return_convention(
+    unit: &mut Unit,
+    ty: TypeId,
+    triple: &str,
+) -> Result<ReturnConvention, Diagnostic> {
     if !triple.starts_with("x86_64") || triple.contains("windows") {
         let message = format!("a structure cannot be returned to C on {triple} yet");
         return Err(Diagnostic::error(Code::BadRequest, message)
@@ -62,7 +66,7 @@ pub(crate) fn returned(unit: &mut Unit, ty: TypeId, triple: &str) -> Result<Retu
     let leaves = leaves(unit, ty);
     let wide = |ty: &TypeId| unit.layout.store_bytes(unit, *ty) > 8;
     if size > 16 || leaves.iter().any(|(_, ty)| wide(ty)) {
-        return Ok(Returned::InMemory);
+        return Ok(ReturnConvention::InMemory);
     }
     let mut parts = Vec::new();
     for eight in 0..size.div_ceil(8) {
@@ -74,7 +78,7 @@ pub(crate) fn returned(unit: &mut Unit, ty: TypeId, triple: &str) -> Result<Retu
         let bytes = (size - 8 * eight).min(8);
         parts.push(eightbyte(unit, &inside, bytes));
     }
-    Ok(Returned::InRegisters(match parts.as_slice() {
+    Ok(ReturnConvention::InRegisters(match parts.as_slice() {
         [one] => *one,
         _ => unit.types.tuple(parts),
     }))
@@ -143,15 +147,17 @@ mod tests {
                 })
                 .collect();
             let ty = unit.types.tuple(fields);
-            let got = match returned(&mut unit, ty, "x86_64-pc-linux-gnu").expect("known target") {
-                Returned::InMemory => "memory".to_string(),
-                Returned::InRegisters(ty) => shape(&unit, ty),
+            let got = match return_convention(&mut unit, ty, "x86_64-pc-linux-gnu")
+                .expect("known target")
+            {
+                ReturnConvention::InMemory => "memory".to_string(),
+                ReturnConvention::InRegisters(ty) => shape(&unit, ty),
             };
             assert_eq!(got, *expected, "{members}");
         }
         let mut unit = Unit::default();
         let (a, b) = (unit.types.f64(), unit.types.f64());
         let ty = unit.types.tuple(vec![a, b]);
-        assert!(returned(&mut unit, ty, "riscv64-unknown-linux").is_err());
+        assert!(return_convention(&mut unit, ty, "riscv64-unknown-linux").is_err());
     }
 }

@@ -13,7 +13,7 @@ pub(crate) const NAMELESS: &str = "void";
 
 /// A parameter of the function called from C.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Passed {
+pub(crate) struct CParameter {
     /// The parameter of the derivative.
     pub role: ParamRole,
     /// The type.
@@ -25,18 +25,18 @@ pub(crate) struct Passed {
 /// Returns the C parameters for the parameters of a derivative, in order. The cotangent of an aggregate is
 /// passed member by member, since C and LLVM may split an aggregate between registers and memory
 /// differently.
-pub(crate) fn passed(unit: &Unit, signature: &Signature) -> Vec<Passed> {
+pub(crate) fn c_parameters(unit: &Unit, signature: &Signature) -> Vec<CParameter> {
     let mut list = Vec::new();
     for &(role, ty) in &signature.params {
         let aggregate = matches!(unit.types.get(ty), Type::Struct { .. } | Type::Array { .. });
         if !aggregate || !matches!(role, ParamRole::Cotangent(_)) {
             let part = None;
-            list.push(Passed { role, ty, part });
+            list.push(CParameter { role, ty, part });
             continue;
         }
         let numbers = leaves(unit, ty).into_iter();
         let numbers = numbers.filter(|(_, leaf)| unit.types.float_kind(*leaf).is_some());
-        list.extend(numbers.enumerate().map(|(number, (at, leaf))| Passed {
+        list.extend(numbers.enumerate().map(|(number, (at, leaf))| CParameter {
             role,
             ty: leaf,
             part: Some((at, number)),
@@ -49,7 +49,7 @@ pub(crate) fn passed(unit: &Unit, signature: &Signature) -> Vec<Passed> {
 pub(crate) fn arguments(
     build: &mut Builder<'_>,
     signature: &Signature,
-    passed: &[Passed],
+    passed: &[CParameter],
     given: &[Value],
 ) -> Vec<Value> {
     let mut rest = passed.iter().zip(given).peekable();
@@ -78,7 +78,12 @@ pub(crate) fn arguments(
 
 /// Returns the definition of a structure passed by value in memory as parameter `index`, under `tag`.
 /// Returns `None` if no C structure has the layout, or the parameter is not `byval`.
-pub(crate) fn definition(unit: &Unit, func: FuncId, index: usize, tag: &str) -> Option<String> {
+pub(crate) fn structure_definition(
+    unit: &Unit,
+    func: FuncId,
+    index: usize,
+    tag: &str,
+) -> Option<String> {
     let attrs = unit.attrs(unit.functions[func].attrs);
     let Some(AttrValue::Type(ty)) = attrs.param(index, "byval") else {
         // Not an error: the parameter is passed in registers.

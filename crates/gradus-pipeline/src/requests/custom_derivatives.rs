@@ -26,7 +26,7 @@ pub(crate) struct Gradient {
 
 /// All registrations, by primal.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Rules {
+pub(crate) struct CustomDerivatives {
     /// Gradients.
     pub gradients: HashMap<FuncId, Gradient>,
     /// Forward-mode derivatives.
@@ -38,7 +38,7 @@ pub(crate) struct Rules {
 /// A variant that calls registered functions: the function, and the required variants.
 pub(crate) type Made = (FuncId, Vec<Variant>);
 
-impl Rules {
+impl CustomDerivatives {
     /// Returns true if a function has a registration.
     pub(crate) fn has(&self, func: FuncId) -> bool {
         self.gradients.contains_key(&func)
@@ -60,7 +60,7 @@ impl Rules {
             (Mode::Forward, _, Some(derivative)) => *derivative,
             (Mode::Augmented, Some(gradient), _) => gradient.augmented,
             (Mode::Reverse, Some(gradient), _) => gradient.reverse,
-            (Mode::Combined, Some(_), _) => return Some(Ok(both(unit, variant))),
+            (Mode::Combined, Some(_), _) => return Some(Ok(emit_combined(unit, variant))),
             _ if self.opaque.contains(&variant.func) => {
                 let message =
                     "only the other mode's derivative is registered, and its code is not here";
@@ -68,12 +68,12 @@ impl Rules {
             }
             _ => return None,
         };
-        let maker = Maker { variant, called };
+        let maker = CustomVariantEmitter { variant, called };
         Some(maker.make(unit).map(|func| (func, Vec::new())))
     }
 
     /// Removes the bodies for analyses.
-    pub(crate) fn end(&self, unit: &mut Unit) {
+    pub(crate) fn remove_opaque_bodies(&self, unit: &mut Unit) {
         for &func in &self.opaque {
             unit.functions[func].body = None;
         }
@@ -90,7 +90,7 @@ fn misfit(unit: &Unit, variant: &Variant, message: &str) -> Diagnostic {
 }
 
 /// Emits a combined derivative: augmented primal, then reverse function.
-fn both(unit: &mut Unit, variant: &Variant) -> Made {
+fn emit_combined(unit: &mut Unit, variant: &Variant) -> Made {
     let split = |mode, primal_result| Variant {
         mode,
         primal_result,
@@ -101,21 +101,21 @@ fn both(unit: &mut Unit, variant: &Variant) -> Made {
     };
     let (forward, back) = (split(Mode::Augmented, true), split(Mode::Reverse, false));
     let signature = variant.signature(unit);
-    let (mut body, mut parts) = derivative_thunks::begin(&signature);
+    let (mut body, mut parts) = derivative_thunks::begin_variant(&signature);
     for sweep in [&forward, &back] {
-        derivative_thunks::call(&mut Builder::new(unit, &mut body), sweep, &mut parts);
+        derivative_thunks::call_variant(&mut Builder::new(unit, &mut body), sweep, &mut parts);
     }
-    let func = derivative_thunks::end(unit, variant, &signature, body, &parts);
+    let func = derivative_thunks::end_variant(unit, variant, &signature, body, &parts);
     (func, vec![forward, back])
 }
 
 /// The emitter of a variant.
-struct Maker<'a> {
+struct CustomVariantEmitter<'a> {
     variant: &'a Variant,
     called: FuncId,
 }
 
-impl Maker<'_> {
+impl CustomVariantEmitter<'_> {
     fn make(&self, unit: &mut Unit) -> Result<FuncId, Diagnostic> {
         let variant = self.variant;
         let bad = |unit: &Unit, message: &str| Err(misfit(unit, variant, message));
@@ -139,12 +139,12 @@ impl Maker<'_> {
         let place = sret(unit, self.called);
         let taken = unit.param_types(unit.functions[self.called].ty).to_vec();
         let taken = taken[usize::from(place.is_some())..].to_vec();
-        let plan = self.plan(unit, &params, result, &taken);
+        let plan = self.parameter_roles(unit, &params, result, &taken);
         let Some(plan) = plan else {
             return bad(unit, "its parameters are not those of such a function");
         };
         let signature = variant.signature(unit);
-        let (mut body, mut known) = derivative_thunks::begin(&signature);
+        let (mut body, mut known) = derivative_thunks::begin_variant(&signature);
         if plan.iter().any(|key| matches!(key, Key::Shadow(i, _) if !known.contains_key(key) && unit.types.is_ptr(params[*i]))) {
             return bad(unit, "it wants the shadow of a pointer that is inactive in this call");
         }
@@ -158,16 +158,16 @@ impl Maker<'_> {
         }
         let parts = call(&mut build, self.called, place, &args);
         let primal_args: Vec<Value> = (0..params.len()).map(|i| known[&Key::Primal(i)]).collect();
-        if !self.name_parts(&mut build, &params, result, parts, &primal_args, &mut known) {
+        if !self.assign_result_roles(&mut build, &params, result, parts, &primal_args, &mut known) {
             return bad(unit, "what it returns is not what such a function returns");
         }
-        Ok(derivative_thunks::end(
+        Ok(derivative_thunks::end_variant(
             unit, variant, &signature, body, &known,
         ))
     }
 
     /// Returns the role of each parameter of the registered function.
-    fn plan(
+    fn parameter_roles(
         &self,
         unit: &mut Unit,
         params: &[TypeId],
@@ -217,7 +217,7 @@ impl Maker<'_> {
     }
 
     /// Assigns roles to the returned scalars. Returns false if their types differ from the expected types.
-    fn name_parts(
+    fn assign_result_roles(
         &self,
         build: &mut Builder<'_>,
         params: &[TypeId],
@@ -294,7 +294,7 @@ fn call(
         let memory = frame_memory(build, &[structure]);
         let args = [&[memory], args].concat();
         let call = build.call(func, &args);
-        keep_sret(build, call, structure);
+        mark_sret(build, call, structure);
         return scalars(build, memory, structure);
     }
     let call = build.call(func, args);
@@ -311,7 +311,7 @@ fn call(
 }
 
 /// Marks the first argument of a call as `sret`, as on the callee.
-fn keep_sret(build: &mut Builder<'_>, call: gradus_ir::Op, structure: TypeId) {
+fn mark_sret(build: &mut Builder<'_>, call: gradus_ir::Op, structure: TypeId) {
     let mut set = gradus_ir::AttrSet::default();
     set.params.push(vec![gradus_ir::Attr {
         name: "sret".to_string(),

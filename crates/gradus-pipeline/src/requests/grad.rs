@@ -5,14 +5,14 @@
 //! are the primal's own, already lowered by the front end; by-value structures stay `byval`. Several
 //! results are returned as a structure, by the target's rules ([`abi`]).
 
-use super::abi::{self, Returned, leaves};
-use super::c_layout::{self, NAMELESS, Passed};
+use super::abi::{self, ReturnConvention, leaves};
+use super::c_layout::{self, CParameter, NAMELESS};
 use super::c_names;
 use super::calls::frame_memory;
 use super::header::CTypes;
 use super::{Roots, SourceArgument, source_arguments};
 use crate::in_kernels::is_of_gpu;
-use crate::wire::reply::{Argument, Derivative, Part, Role};
+use crate::wire::reply::{Argument, Derivative, ResultPart, Role};
 use crate::wire::request::{GradRequest, Mode};
 use gradus_ad::{
     ArgActivity, ParamRole, ResultActivity, ResultRole, Signature, Variant, carries_float,
@@ -24,7 +24,7 @@ use gradus_ir::{
 };
 
 /// The context of a request.
-pub(crate) struct Setting<'a> {
+pub(crate) struct RequestContext<'a> {
     /// The request.
     pub request: &'a GradRequest,
     /// The function.
@@ -38,7 +38,7 @@ pub(crate) struct Setting<'a> {
 }
 
 /// A derivative requested by name, with its wrapper.
-pub(crate) struct Wrapped {
+pub(crate) struct WrappedDerivative {
     /// The description for callers.
     pub derivative: Derivative,
     /// The function called by the wrapper.
@@ -53,20 +53,20 @@ pub(crate) struct Wrapped {
 /// Arguments that do not exist or cannot be active, a symbol already defined, a target with an unknown ABI.
 pub(crate) fn wrap(
     unit: &mut Unit,
-    setting: &Setting<'_>,
+    setting: &RequestContext<'_>,
     roots: &mut Roots,
-) -> Result<Wrapped, Vec<Diagnostic>> {
+) -> Result<WrappedDerivative, Vec<Diagnostic>> {
     let (args, notes) = activities(unit, setting)?;
     let one = |d| vec![d];
     let variant = variant(unit, setting, args).map_err(one)?;
     let name = symbol(unit, setting).map_err(one)?;
     let signature = variant.signature(unit);
-    let parts = parts(unit, setting, &signature).map_err(one)?;
-    let returned = how_returned(unit, setting, &signature).map_err(one)?;
+    let parts = result_parts(unit, setting, &signature).map_err(one)?;
+    let returned = return_convention(unit, setting, &signature).map_err(one)?;
     let span = unit.functions[setting.primal].span.clone();
-    let passed = c_layout::passed(unit, &signature);
+    let passed = c_layout::c_parameters(unit, &signature);
     let derivative = describe(unit, setting, &variant, &passed, name.clone(), parts);
-    nameable(unit, setting, &derivative).map_err(one)?;
+    check_c_types(unit, setting, &derivative).map_err(one)?;
     let root = roots.root(unit, &variant, span);
     make(
         unit,
@@ -77,7 +77,7 @@ pub(crate) fn wrap(
         &name,
         returned,
     );
-    Ok(Wrapped {
+    Ok(WrappedDerivative {
         derivative,
         root,
         notes,
@@ -89,7 +89,7 @@ fn source_name(unit: &Unit, func: FuncId) -> &str {
     function.source_name.as_ref().unwrap_or(&function.name)
 }
 
-fn finding(unit: &Unit, setting: &Setting<'_>, code: Code, message: String) -> Diagnostic {
+fn finding(unit: &Unit, setting: &RequestContext<'_>, code: Code, message: String) -> Diagnostic {
     let span = unit.functions[setting.primal].span.clone();
     Diagnostic::error(code, message)
         .in_function(source_name(unit, setting.primal))
@@ -97,7 +97,7 @@ fn finding(unit: &Unit, setting: &Setting<'_>, code: Code, message: String) -> D
 }
 
 /// Returns the symbol of the wrapper.
-fn symbol(unit: &Unit, setting: &Setting<'_>) -> Result<String, Diagnostic> {
+fn symbol(unit: &Unit, setting: &RequestContext<'_>) -> Result<String, Diagnostic> {
     let stem = match source_name(unit, setting.primal) {
         name if c_names::is_identifier(name) => name.to_string(),
         _ => c_names::identifier(&unit.functions[setting.primal].name),
@@ -122,14 +122,14 @@ fn symbol(unit: &Unit, setting: &Setting<'_>) -> Result<String, Diagnostic> {
 /// Returns the activity of each parameter, and notes about activities chosen for the user.
 fn activities(
     unit: &Unit,
-    setting: &Setting<'_>,
+    setting: &RequestContext<'_>,
 ) -> Result<(Vec<ArgActivity>, Vec<Diagnostic>), Vec<Diagnostic>> {
     let arguments = source_arguments(unit, setting.primal);
     let (wrt, mut findings) = find_all(unit, setting, &arguments, &setting.request.wrt);
     let (inactive, others) = find_all(unit, setting, &arguments, &setting.request.inactive);
     findings.extend(others);
     let params = unit.param_types(unit.functions[setting.primal].ty);
-    let written = Written::of(unit, setting.primal);
+    let written = ParameterWrites::of(unit, setting.primal);
     let mut notes = Vec::new();
     let mut activities = vec![ArgActivity::Const; params.len()];
     for (number, argument) in arguments.iter().enumerate() {
@@ -170,7 +170,7 @@ fn activities(
     }
 }
 
-fn written_note(unit: &Unit, setting: &Setting<'_>, argument: &str) -> Diagnostic {
+fn written_note(unit: &Unit, setting: &RequestContext<'_>, argument: &str) -> Diagnostic {
     let message = format!("`{argument}` is written through and gets a shadow too");
     Diagnostic {
         severity: Severity::Note,
@@ -185,7 +185,7 @@ fn written_note(unit: &Unit, setting: &Setting<'_>, argument: &str) -> Diagnosti
 /// Returns the indices of the arguments denoted by `names`.
 fn find_all(
     unit: &Unit,
-    setting: &Setting<'_>,
+    setting: &RequestContext<'_>,
     arguments: &[SourceArgument],
     names: &[String],
 ) -> (Vec<usize>, Vec<Diagnostic>) {
@@ -217,30 +217,30 @@ fn find_all(
 }
 
 /// The writes of a function through its parameters.
-struct Written<'a> {
+struct ParameterWrites<'a> {
     unit: &'a Unit,
     func: FuncId,
     effects: Effects,
     /// For each parameter, true if floats are written to memory reached through pointers loaded from the
     /// pointee.
-    behind: Vec<bool>,
+    written_through_loaded_pointers: Vec<bool>,
 }
 
-impl<'a> Written<'a> {
+impl<'a> ParameterWrites<'a> {
     fn of(unit: &'a Unit, func: FuncId) -> Self {
         let closure = CallGraph::of(unit, &[func]);
-        Written {
+        ParameterWrites {
             unit,
             func,
             effects: Effects::of(unit, &closure),
-            behind: indirect_outputs(unit, &closure, func),
+            written_through_loaded_pointers: indirect_outputs(unit, &closure, func),
         }
     }
 
     /// Returns true if floats are written through a parameter, or through pointers loaded through it:
     /// `y->p[i]`, the array behind a Fortran descriptor.
     fn through(&self, index: usize) -> bool {
-        self.behind.get(index) == Some(&true) || !self.is_read_only(index)
+        self.written_through_loaded_pointers.get(index) == Some(&true) || !self.is_read_only(index)
     }
 
     /// Returns true if the pointee of a parameter is not written. LLVM states it, or the effects of the
@@ -260,7 +260,7 @@ impl<'a> Written<'a> {
 
 fn variant(
     unit: &Unit,
-    setting: &Setting<'_>,
+    setting: &RequestContext<'_>,
     args: Vec<ArgActivity>,
 ) -> Result<Variant, Diagnostic> {
     let ty = unit.functions[setting.primal].ty;
@@ -300,11 +300,11 @@ fn results_type(unit: &mut Unit, signature: &Signature) -> TypeId {
 }
 
 /// Determines how C returns the results; `None` for fewer than two results.
-fn how_returned(
+fn return_convention(
     unit: &mut Unit,
-    setting: &Setting<'_>,
+    setting: &RequestContext<'_>,
     signature: &Signature,
-) -> Result<Option<Returned>, Diagnostic> {
+) -> Result<Option<ReturnConvention>, Diagnostic> {
     if signature.results.len() < 2 {
         return Ok(None);
     }
@@ -318,28 +318,28 @@ fn how_returned(
         return Err(finding(unit, setting, Code::BadRequest, message)
             .help("ask for fewer arguments at a time, with --wrt"));
     }
-    abi::returned(unit, all, setting.triple).map(Some)
+    abi::return_convention(unit, all, setting.triple).map(Some)
 }
 
 /// Emits the wrapper around the derivative `root`.
 fn make(
     unit: &mut Unit,
-    setting: &Setting<'_>,
+    setting: &RequestContext<'_>,
     variant: &Variant,
-    (signature, passed): (&Signature, &[Passed]),
+    (signature, passed): (&Signature, &[CParameter]),
     root: FuncId,
     name: &str,
-    returned: Option<Returned>,
+    returned: Option<ReturnConvention>,
 ) {
     let all = results_type(unit, signature);
     let mut params: Vec<TypeId> = passed.iter().map(|one| one.ty).collect();
-    let in_memory = returned == Some(Returned::InMemory);
+    let in_memory = returned == Some(ReturnConvention::InMemory);
     if in_memory {
         let pointer = unit.types.ptr();
         params.insert(0, pointer);
     }
     let result_ty = match (returned, signature.results.as_slice()) {
-        (Some(Returned::InRegisters(ty)), _) => ty,
+        (Some(ReturnConvention::InRegisters(ty)), _) => ty,
         (None, [(_, ty)]) => *ty,
         _ => unit.types.void(),
     };
@@ -358,12 +358,12 @@ fn make(
     let call = build.call(root, &args);
     let result = build.body.results(call).first().copied();
     let value = match (returned, result) {
-        (Some(Returned::InMemory), Some(result)) => {
+        (Some(ReturnConvention::InMemory), Some(result)) => {
             let place = build.body.params()[0];
             build.store(result, place);
             None
         }
-        (Some(Returned::InRegisters(ty)), Some(result)) if ty != all => {
+        (Some(ReturnConvention::InRegisters(ty)), Some(result)) if ty != all => {
             let memory = frame_memory(&mut build, &[ty, all]);
             build.store(result, memory);
             Some(build.load(ty, memory))
@@ -386,7 +386,7 @@ fn make(
 fn attributes(
     unit: &Unit,
     primal: FuncId,
-    (signature, passed): (&Signature, &[Passed]),
+    (signature, passed): (&Signature, &[CParameter]),
     result_in_memory: Option<TypeId>,
 ) -> AttrSet {
     const PASSING: &[&str] = &["byval", "signext", "zeroext", "inreg", "align", "noext"];
@@ -399,7 +399,7 @@ fn attributes(
         };
         set.params.push(vec![sret]);
     }
-    for Passed { role, .. } in passed {
+    for CParameter { role, .. } in passed {
         let list = match role {
             ParamRole::Primal(i) => own.params.get(*i).map_or(&[][..], Vec::as_slice),
             _ => &[],
@@ -434,19 +434,19 @@ fn param_name(unit: &Unit, primal: FuncId, index: usize) -> String {
     }
 }
 
-fn lane_name(setting: &Setting<'_>, stem: &str, lane: u32) -> String {
+fn lane_name(setting: &RequestContext<'_>, stem: &str, lane: u32) -> String {
     match setting.request.width {
         0 | 1 => stem.to_string(),
         _ => format!("{stem}{lane}"),
     }
 }
 
-fn argument_names(unit: &Unit, setting: &Setting<'_>, passed: &[Passed]) -> Vec<String> {
+fn argument_names(unit: &Unit, setting: &RequestContext<'_>, passed: &[CParameter]) -> Vec<String> {
     let suffix = match setting.request.mode {
         Mode::Forward => "tan",
         Mode::Reverse => "adj",
     };
-    let name = |one: &Passed| match &one.role {
+    let name = |one: &CParameter| match &one.role {
         ParamRole::Primal(i) => param_name(unit, setting.primal, *i),
         ParamRole::Shadow(i, lane) => {
             let own = param_name(unit, setting.primal, *i);
@@ -465,7 +465,7 @@ fn argument_names(unit: &Unit, setting: &Setting<'_>, passed: &[Passed]) -> Vec<
     let (own, others): (Vec<_>, Vec<_>) =
         params.partition(|(_, one)| matches!(one.role, ParamRole::Primal(_)));
     // The primal's names come first; later names are changed on a conflict.
-    let order: Vec<(usize, Passed)> = own.into_iter().chain(others).collect();
+    let order: Vec<(usize, CParameter)> = own.into_iter().chain(others).collect();
     let made = c_names::distinct(order.iter().map(|(_, one)| name(one)).collect());
     let mut placed: Vec<(usize, String)> = order.iter().map(|(at, _)| *at).zip(made).collect();
     placed.sort();
@@ -473,11 +473,11 @@ fn argument_names(unit: &Unit, setting: &Setting<'_>, passed: &[Passed]) -> Vec<
 }
 
 /// Returns the parts of the result, scalar by scalar.
-fn parts(
+fn result_parts(
     unit: &mut Unit,
-    setting: &Setting<'_>,
+    setting: &RequestContext<'_>,
     signature: &Signature,
-) -> Result<Vec<Part>, Diagnostic> {
+) -> Result<Vec<ResultPart>, Diagnostic> {
     let mut parts = Vec::new();
     for &(role, ty) in &signature.results {
         let (stem, role) = match role {
@@ -494,7 +494,7 @@ fn parts(
         };
         let scalars = leaves(unit, ty);
         for (number, (_, scalar)) in scalars.iter().enumerate() {
-            parts.push(Part {
+            parts.push(ResultPart {
                 name: match scalars.len() {
                     1 => stem.clone(),
                     _ => format!("{stem}_{number}"),
@@ -513,7 +513,7 @@ fn parts(
 
 /// Returns float type and number of members of a parameter that is a by-value structure in memory, if all
 /// members have a single float type and fill the structure.
-fn elements(unit: &Unit, func: FuncId, index: usize) -> Option<(String, u64)> {
+fn uniform_float_members(unit: &Unit, func: FuncId, index: usize) -> Option<(String, u64)> {
     let Some(AttrValue::Type(ty)) = unit.attrs(unit.functions[func].attrs).param(index, "byval")
     else {
         return None;
@@ -529,13 +529,13 @@ fn elements(unit: &Unit, func: FuncId, index: usize) -> Option<(String, u64)> {
 }
 
 /// Returns the C definitions of the by-value structures without a name in the source.
-fn structures(unit: &Unit, setting: &Setting<'_>) -> Vec<String> {
+fn structures(unit: &Unit, setting: &RequestContext<'_>) -> Vec<String> {
     let primal = setting.primal;
     let types = unit.param_types(unit.functions[primal].ty);
     let of_param = |(index, ty): (usize, &TypeId)| {
         let c_type = setting.c_types.param(unit, primal, index, *ty);
-        let made = setting.c_types.is_made(unit, primal, index);
-        made.then(|| c_layout::definition(unit, primal, index, &c_type))?
+        let made = setting.c_types.is_invented_tag(unit, primal, index);
+        made.then(|| c_layout::structure_definition(unit, primal, index, &c_type))?
     };
     types.iter().enumerate().filter_map(of_param).collect()
 }
@@ -544,11 +544,15 @@ fn structures(unit: &Unit, setting: &Setting<'_>) -> Vec<String> {
 ///
 /// # Errors
 /// GRD0017: a value of a type without a name in C, and a by-value structure without a definition.
-fn nameable(unit: &Unit, setting: &Setting<'_>, derivative: &Derivative) -> Result<(), Diagnostic> {
+fn check_c_types(
+    unit: &Unit,
+    setting: &RequestContext<'_>,
+    derivative: &Derivative,
+) -> Result<(), Diagnostic> {
     let primal = setting.primal;
     let undefined = |(index, argument): (usize, &Argument)| {
         let defined = |text: &String| text.starts_with(&format!("{} {{", argument.c_type));
-        let made = setting.c_types.is_made(unit, primal, index);
+        let made = setting.c_types.is_invented_tag(unit, primal, index);
         (made && !derivative.structures.iter().any(defined)).then(|| argument.name.clone())
     };
     let mut own = derivative.primal.iter().enumerate();
@@ -571,11 +575,11 @@ fn nameable(unit: &Unit, setting: &Setting<'_>, derivative: &Derivative) -> Resu
 
 fn describe(
     unit: &Unit,
-    setting: &Setting<'_>,
+    setting: &RequestContext<'_>,
     variant: &Variant,
-    passed: &[Passed],
+    passed: &[CParameter],
     name: String,
-    results: Vec<Part>,
+    results: Vec<ResultPart>,
 ) -> Derivative {
     let primal = setting.primal;
     let active = |i: usize| match variant.args[i] {
@@ -597,7 +601,7 @@ fn describe(
             c_type: setting.c_types.param(unit, primal, i, *ty),
             role: active(i),
             descriptor: setting.c_types.descriptor(unit, primal, i),
-            elements: elements(unit, primal, i),
+            elements: uniform_float_members(unit, primal, i),
         })
         .collect();
     let is_descriptor = |i: &usize| setting.c_types.is_descriptor(unit, primal, *i);
@@ -605,7 +609,7 @@ fn describe(
     let descriptors = descriptors.map(|i| own[i].name.clone()).collect();
     let names = argument_names(unit, setting, passed);
     let arguments = passed.iter().zip(names);
-    let arguments = arguments.map(|(&Passed { role, ty, .. }, name)| {
+    let arguments = arguments.map(|(&CParameter { role, ty, .. }, name)| {
         let role_is_own = matches!(role, ParamRole::Primal(_));
         let (c_type, role) = match role {
             ParamRole::Primal(i) => (setting.c_types.param(unit, primal, i, ty), active(i)),

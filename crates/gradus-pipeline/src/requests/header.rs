@@ -87,13 +87,13 @@ impl CTypes {
                 let name = c_names::identifier(&unit.functions[func].name);
                 format!("struct {name}_argument{index}")
             }
-            (false, Some(known)) if !by_value => passed(unit, known, ty),
+            (false, Some(known)) if !by_value => passed_type(unit, known, ty),
             (false, _) => c_type_of(unit, ty),
         }
     }
 
     /// Returns true if the tag of a by-value structure is invented, since the source names none.
-    pub(crate) fn is_made(&self, unit: &Unit, func: FuncId, index: usize) -> bool {
+    pub(crate) fn is_invented_tag(&self, unit: &Unit, func: FuncId, index: usize) -> bool {
         let attrs = unit.attrs(unit.functions[func].attrs);
         let number = self.number(unit, func, index);
         let known = number.and_then(|n| self.arguments.get(n)?.as_ref());
@@ -133,7 +133,7 @@ impl CTypes {
 }
 
 /// Returns the spelling of the type passed by LLVM: Fortran passes the address of the named type.
-fn passed(unit: &Unit, known: &str, ty: TypeId) -> String {
+fn passed_type(unit: &Unit, known: &str, ty: TypeId) -> String {
     let address = matches!(unit.types.get(ty), Type::Ptr(_));
     match address && !known.ends_with('*') {
         true => format!("{known} *"),
@@ -330,7 +330,7 @@ fn contract(derivative: &Derivative) -> Vec<String> {
     lines
 }
 
-fn part_text(part: &crate::wire::reply::Part) -> String {
+fn part_text(part: &crate::wire::reply::ResultPart) -> String {
     match part.role {
         Role::PrimalResult => "the value".to_string(),
         Role::ResultTangent(_) => "the tangent of the result".to_string(),

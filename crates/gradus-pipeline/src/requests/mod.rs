@@ -40,7 +40,7 @@ pub(crate) struct Roots {
     /// The functions that return tape sizes.
     pub sizes: calls::Sizes,
     /// The tape sizes stated by the program.
-    pub allocated: Vec<calls::Allocated>,
+    pub allocated: Vec<calls::StatedTapeSize>,
     strong_zero: bool,
     known: BTreeMap<Variant, FuncId>,
 }
@@ -68,7 +68,7 @@ impl Roots {
             return known;
         }
         let func = variant.declare(unit);
-        set_aside(unit, func);
+        rename_uniquely(unit, func);
         self.known.insert(variant.clone(), func);
         self.list.push(Root {
             variant,
@@ -80,7 +80,7 @@ impl Roots {
 
     /// Refuses reverse functions without `strong_zero` whose augmented primal has `strong_zero`: the flag
     /// determines the products of the reverse pass.
-    pub(crate) fn weaker_sweeps(&self, unit: &Unit) -> Vec<Diagnostic> {
+    pub(crate) fn strong_zero_mismatches(&self, unit: &Unit) -> Vec<Diagnostic> {
         let key = |variant: &Variant| {
             let args = variant.args.clone();
             (variant.func, variant.width, args, variant.result)
@@ -112,15 +112,15 @@ impl Roots {
     }
 
     /// Renames a root's function to the symbol of its variant, for lookup.
-    pub(crate) fn begin(unit: &mut Unit, root: &Root) {
+    pub(crate) fn take_variant_symbol(unit: &mut Unit, root: &Root) {
         let symbol = root.variant.symbol(unit);
         unit.rename(root.func, symbol);
     }
 
     /// Renames all functions emitted for a root, so that lookup of a variant no longer finds them.
-    pub(crate) fn end(unit: &mut Unit, made: &[FuncId]) {
+    pub(crate) fn release_variant_symbols(unit: &mut Unit, made: &[FuncId]) {
         for &func in made {
-            set_aside(unit, func);
+            rename_uniquely(unit, func);
         }
         // Functions for calls through pointers are renamed too, since they refer to these variants.
         let leads = |name: &str| name.starts_with(gradus_ad::CALL_PREFIX);
@@ -140,7 +140,7 @@ impl Roots {
 }
 
 /// Renames a function to a symbol that no lookup finds.
-fn set_aside(unit: &mut Unit, func: FuncId) {
+fn rename_uniquely(unit: &mut Unit, func: FuncId) {
     let name = unit.fresh_name(&unit.functions[func].name);
     unit.rename(func, name);
 }

@@ -4,10 +4,10 @@
 //! functions are restored in their original form, except for those reached by derivatives. A program
 //! without requests skips even the early pipeline.
 
-use crate::compile::early;
+use crate::compile::pre_ad_llvm;
 use crate::in_kernels::is_of_gpu;
 use crate::reports::derivative;
-use crate::requests::grad::{Setting, Wrapped};
+use crate::requests::grad::{RequestContext, WrappedDerivative};
 use crate::requests::header::{CTypes, header};
 use crate::requests::{Root, Roots, calls, grad};
 use crate::rewrite_call_sites;
@@ -30,15 +30,15 @@ const DERIVED_PREFIX: &str = "__gradus1_";
 /// The requests of a program after lowering.
 struct Requests {
     roots: Roots,
-    wrapped: Vec<Wrapped>,
+    wrapped: Vec<WrappedDerivative>,
     /// The functions of the program with changed bodies.
     changed: Vec<FuncId>,
     /// True if calls were left for a later link.
-    left: bool,
+    has_deferred_calls: bool,
 }
 
 /// Differentiates the functions requested on the command line or by calls in the program.
-pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
+pub(crate) fn differentiate(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     let request = run.request;
     let (named, partial): (&[GradRequest], bool) = match &request.task {
         Task::Grad(task) => (&task.derivatives, false),
@@ -47,9 +47,9 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     };
     let symbols = match resolve(host, named) {
         Ok(symbols) => symbols,
-        Err(findings) => return run.take(findings),
+        Err(findings) => return run.add_diagnostics(findings),
     };
-    run.take(registrations::unknown_words(host))?;
+    run.add_diagnostics(registrations::unknown_words(host))?;
     make_callable(run, host, &symbols);
     let users = host.functions_that_use(&calls::is_interface_name);
     if symbols.is_empty() && users.is_empty() {
@@ -57,43 +57,49 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     }
     let registered = match registrations::read(host) {
         Ok(registered) => registered,
-        Err(findings) => return run.take(findings),
+        Err(findings) => return run.add_diagnostics(findings),
     };
     host.metadata_strings_to_globals(&calls::is_interface_name);
     host.make_declaration(&|name| marker_named(name).is_some());
     host.rename_static(DERIVED_PREFIX);
-    run.check(host.write_out_fortran())?;
-    keep_originals(run, host);
-    run.check(host.write_out_nodes())?;
-    run.check(host.write_out_casts())?;
+    run.value_or_stop(host.write_out_fortran())?;
+    save_original_bodies(run, host);
+    run.value_or_stop(host.write_out_nodes())?;
+    run.value_or_stop(host.write_out_casts())?;
     host.specialize_std_function();
     let exposed = host.expose(&symbols);
     for symbol in &symbols {
         host.mark_differentiated(symbol);
     }
-    let called_names = registered.called();
+    let called_names = registered.derivative_functions();
     let called = host.expose(&called_names);
-    let held = host.hold(&registered.held());
+    let held = host.hold(&registered.functions_kept_as_calls());
     if request.options.device.is_some() {
-        run.check(host.lower_runtime_calls())?;
+        run.value_or_stop(host.lower_runtime_calls())?;
     }
     let kernels = host.expose(&kernels(host));
-    early(run, host)?;
+    pre_ad_llvm(run, host)?;
     host.restore(kernels);
     host.release(held);
     host.restore(called);
     host.restore(exposed);
     let mut imported = run.pass("import", |run| import(run, host, &symbols, &called_names))?;
-    own_functions(&run.request.task, &mut imported.unit);
+    mark_program_functions(&run.request.task, &mut imported.unit);
     debug_pointee_types::declare(host, &mut imported.unit);
     let named = [symbols.as_slice(), &called_names].concat();
-    let told = project(run, host, &mut imported, &named, &registered.held())?;
-    let rules = match registered.state(&mut imported.unit) {
+    let told = prepare_for_ad(
+        run,
+        host,
+        &mut imported,
+        &named,
+        &registered.functions_kept_as_calls(),
+    )?;
+    let rules = match registered.apply(&mut imported.unit) {
         Ok(rules) => rules,
-        Err(findings) => return run.take(findings),
+        Err(findings) => return run.add_diagnostics(findings),
     };
     let requests = requests(run, host, &mut imported, &symbols, partial)?;
-    let made = match worklist::make_all(run, &mut imported.unit, &requests.roots, &rules) {
+    let made = match worklist::differentiate_all(run, &mut imported.unit, &requests.roots, &rules) {
         Ok(made) => made,
         Err(stop) => {
             explain_refused_bodies(run, &imported);
@@ -101,25 +107,25 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
         }
     };
     run.pass("call-sites", |run| {
-        rewrite_call_sites::settle(&mut imported.unit, &made, &requests.changed);
+        rewrite_call_sites::rewrite_derivative_calls(&mut imported.unit, &made, &requests.changed);
         run.after_unit("call-sites", &imported.unit)
     })?;
-    rules.end(&mut imported.unit);
+    rules.remove_opaque_bodies(&mut imported.unit);
     if request.options.device.is_none() {
         gradus_ad::advise_huge_pages(&mut imported.unit);
     }
-    settle(run, &mut imported.unit, &requests, &made)?;
+    finalize_derivatives(run, &mut imported.unit, &requests, &made)?;
     gradus_par::redirect_to_serial_clones(&mut imported.unit, &told, &requests.changed);
     let mut functions = exported(&imported.unit, &requests);
     if run.request.options.parallel {
-        functions = parallelize::fork(run, &mut imported.unit, &functions)?;
+        functions = parallelize::lower_parallel(run, &mut imported.unit, &functions)?;
     }
     if request.options.device.is_none() {
-        let row = derivative::largest(&made).unwrap_or_default();
+        let row = derivative::most_expensive_entry(&made).unwrap_or_default();
         gradus_ad::check_private_allocations(&mut imported.unit, &mut functions, &row);
     }
     run.pass("cut", |run| {
-        cut(run, &mut imported.unit, &mut functions);
+        split_long_derivatives(run, &mut imported.unit, &mut functions);
         run.after_unit("cut", &imported.unit)
     })?;
     run.pass("export", |run| {
@@ -137,22 +143,22 @@ fn make_callable(run: &Run<'_>, host: &Host, symbols: &[String]) {
 }
 
 /// Finalises tape sizes, warns of zero derivatives, and fills the reply's descriptions of derivatives.
-fn settle(
+fn finalize_derivatives(
     run: &mut Run<'_>,
     unit: &mut Unit,
     requests: &Requests,
     made: &[Vec<Made>],
 ) -> Result<(), Stop> {
-    let sizes = settle_sizes(unit, &requests.roots, made);
-    run.take(sizes)?;
-    run.take(zeros(unit, &requests.roots, made))?;
+    let sizes = finalize_tape_sizes(unit, &requests.roots, made);
+    run.add_diagnostics(sizes)?;
+    run.add_diagnostics(zero_derivative_warnings(unit, &requests.roots, made))?;
     describe(run, unit, requests, made);
     Ok(())
 }
 
 /// Replaces parallel ops by serial code in the `named` functions and in functions passed to differentiation
 /// calls.
-fn project(
+fn prepare_for_ad(
     run: &mut Run<'_>,
     host: &Host,
     imported: &mut Imported,
@@ -172,14 +178,14 @@ fn project(
 
 /// Saves the bodies of the program's functions for [`export`] to restore, except functions with
 /// differentiation calls.
-fn keep_originals(run: &Run<'_>, host: &mut Host) {
+fn save_original_bodies(run: &Run<'_>, host: &mut Host) {
     let request = run.request;
     // Optimised callers rely on facts that -O0 bodies of callees would not honour.
     if request.options.skip_early || request.level == Level::O0 {
         return;
     }
     // Parallel code is raised, and split at barriers, in the form left by the early passes.
-    if request.options.parallel && parallelize::is_asked_for(host) {
+    if request.options.parallel && parallelize::has_parallel_code(host) {
         return;
     }
     if matches!(request.task, Task::Grad(_)) {
@@ -192,14 +198,14 @@ fn keep_originals(run: &Run<'_>, host: &mut Host) {
 
 /// Size limits for splitting: LLVM's compile time is superlinear from about `whole` ops on; `piece` is well
 /// below.
-const SIZES: SplitLimits = SplitLimits {
+const SPLIT_LIMITS: SplitLimits = SplitLimits {
     whole_ops_max: 6000,
     piece_ops_max: 2000,
 };
 
 /// Splits long derivatives, for which LLVM's compile time is superlinear, unless the derivatives may be
 /// differentiated again. Split-off functions are appended to `functions`.
-fn cut(run: &Run<'_>, unit: &mut Unit, functions: &mut Vec<FuncId>) {
+fn split_long_derivatives(run: &Run<'_>, unit: &mut Unit, functions: &mut Vec<FuncId>) {
     if run.request.may_be_read_again() {
         return;
     }
@@ -208,7 +214,7 @@ fn cut(run: &Run<'_>, unit: &mut Unit, functions: &mut Vec<FuncId>) {
             continue;
         }
         if let Some(mut body) = unit.functions[func].body.take() {
-            functions.extend(gradus_edit::cut(unit, func, &mut body, SIZES));
+            functions.extend(gradus_edit::cut(unit, func, &mut body, SPLIT_LIMITS));
             unit.functions[func].body = Some(body);
         }
     }
@@ -217,7 +223,7 @@ fn cut(run: &Run<'_>, unit: &mut Unit, functions: &mut Vec<FuncId>) {
 /// Marks functions of the program that have a library function's name (`y1`, `gamma`). Library headers
 /// declare their functions `nounwind`; a declaration without `nounwind` may be defined in another file, if
 /// the definitions of other files are unknown.
-fn own_functions(task: &Task, unit: &mut Unit) {
+fn mark_program_functions(task: &Task, unit: &mut Unit) {
     let elsewhere = match task {
         Task::Calls(task) if task.partial => None,
         Task::Calls(task) => Some(&task.elsewhere),
@@ -241,16 +247,16 @@ fn own_functions(task: &Task, unit: &mut Unit) {
 }
 
 /// Returns warnings for derivatives that are zero for all arguments.
-fn zeros(unit: &Unit, roots: &Roots, made: &[Vec<Made>]) -> Vec<Diagnostic> {
+fn zero_derivative_warnings(unit: &Unit, roots: &Roots, made: &[Vec<Made>]) -> Vec<Diagnostic> {
     let of_root = |root: &Root| {
         let primal = &unit.functions[root.variant.func];
         let name = primal.source_name.as_ref().unwrap_or(&primal.name);
-        let (why, help) = if holds(root, made, |report| report.lacks_cotangents) {
+        let (why, help) = if holds_for_all_versions(root, made, |report| report.lacks_cotangents) {
             (
                 "its outputs lie in blocks that it allocates, and such blocks have no cotangents",
-                OWN_OUTPUT,
+                ALLOCATED_OUTPUT_HELP,
             )
-        } else if !holds(root, made, |report| report.is_zero) {
+        } else if !holds_for_all_versions(root, made, |report| report.is_zero) {
             return None;
         } else {
             (
@@ -267,7 +273,7 @@ fn zeros(unit: &Unit, roots: &Roots, made: &[Vec<Made>]) -> Vec<Diagnostic> {
 }
 
 /// The help on an output allocated by the function.
-const OWN_OUTPUT: &str = "let the caller allocate the output and pass its address with a shadow; in calls, \
+const ALLOCATED_OUTPUT_HELP: &str = "let the caller allocate the output and pass its address with a shadow; in calls, \
                           `__enzyme_augmentfwd` gives the shadow of a new block, for cotangents before `__enzyme_reverse`";
 
 /// Returns the help on a gradient without an active output, depending on how the function returns results.
@@ -280,7 +286,7 @@ fn help_on_output(unit: &Unit, root: &Root) -> &'static str {
         ops.any(|op| matches!(body.kind(op), OpKind::Cast(CastOp::IntToPtr)))
     };
     if is_gradient && result.is_some_and(|ty| unit.types.is_ptr(ty)) {
-        OWN_OUTPUT
+        ALLOCATED_OUTPUT_HELP
     } else if primal.body.as_deref().is_some_and(casts) {
         "an integer that is cast to a pointer has no shadow: declare the argument as a pointer"
     } else {
@@ -289,7 +295,7 @@ fn help_on_output(unit: &Unit, root: &Root) -> &'static str {
 }
 
 /// Returns true if a fact holds for the derivative of a root, whichever version runs.
-fn holds(root: &Root, made: &[Vec<Made>], fact: impl Fn(&Report) -> bool) -> bool {
+fn holds_for_all_versions(root: &Root, made: &[Vec<Made>], fact: impl Fn(&Report) -> bool) -> bool {
     let mut lists = made.iter();
     let list = lists.find(|list| list.first().is_some_and(|whole| whole.func == root.func));
     let [whole, others @ ..] = list.map_or(&[][..], Vec::as_slice) else {
@@ -309,7 +315,7 @@ fn holds(root: &Root, made: &[Vec<Made>], fact: impl Fn(&Report) -> bool) -> boo
 }
 
 /// Replaces the tape-size queries of the program by constants.
-fn settle_sizes(unit: &mut Unit, roots: &Roots, made: &[Vec<Made>]) -> Vec<Diagnostic> {
+fn finalize_tape_sizes(unit: &mut Unit, roots: &Roots, made: &[Vec<Made>]) -> Vec<Diagnostic> {
     let bytes_of = |func: FuncId| {
         let of_root = roots
             .list
@@ -319,7 +325,7 @@ fn settle_sizes(unit: &mut Unit, roots: &Roots, made: &[Vec<Made>]) -> Vec<Diagn
         let report = of_root.and_then(|(_, made)| Some(&made.first()?.report));
         report.and_then(|r| r.block_bytes).unwrap_or_default()
     };
-    calls::settle(unit, roots, &bytes_of)
+    calls::emit_size_functions(unit, roots, &bytes_of)
 }
 
 /// Returns the kernels of a program with kernel launches.
@@ -344,7 +350,7 @@ fn import(
     let mut roots: Vec<&str> = named.map(String::as_str).collect();
     roots.sort_unstable();
     roots.dedup();
-    let imported = run.check(host.import(&roots))?;
+    let imported = run.value_or_stop(host.import(&roots))?;
     let needed = imported.refused.iter().filter(|(func, _)| {
         let name = &imported.unit.functions[*func].name;
         symbols.contains(name) || users.contains(name)
@@ -352,7 +358,7 @@ fn import(
     let findings = needed
         .filter_map(|(func, _)| imported.refusal(*func))
         .collect();
-    run.take(findings)?;
+    run.add_diagnostics(findings)?;
     run.after_unit("import", &imported.unit)?;
     Ok(imported)
 }
@@ -399,7 +405,7 @@ fn find_requests(
             let Some(primal) = unit.function(symbol) else {
                 unreachable!("a function that is asked for is imported");
             };
-            let setting = Setting {
+            let setting = RequestContext {
                 request: wish,
                 primal,
                 triple: &triple,
@@ -416,13 +422,13 @@ fn find_requests(
         }
     }
     findings.append(&mut roots.notes);
-    run.take(findings)?;
+    run.add_diagnostics(findings)?;
     run.reply.calls_replaced = lowered.replaced;
     Ok(Requests {
         roots,
         wrapped,
         changed: lowered.changed,
-        left: lowered.left > 0,
+        has_deferred_calls: lowered.left > 0,
     })
 }
 
@@ -440,12 +446,12 @@ fn explain_refused_bodies(run: &mut Run<'_>, imported: &Imported) {
 
 /// Emits header, report and text form, and describes the derivatives in the reply.
 fn describe(run: &mut Run<'_>, unit: &Unit, requests: &Requests, made: &[Vec<Made>]) {
-    let of_wrapped = |wrapped: &Wrapped| {
+    let of_wrapped = |wrapped: &WrappedDerivative| {
         let mut roots = requests.roots.list.iter();
         let root = roots.find(|root| root.func == wrapped.root);
         Derivative {
             is_zero: root.is_some_and(|root| {
-                holds(root, made, |report| {
+                holds_for_all_versions(root, made, |report| {
                     report.is_zero || report.lacks_cotangents
                 })
             }),
@@ -498,8 +504,8 @@ fn export(
     let broken = functions
         .iter()
         .flat_map(|func| gradus_ir::verify_function(unit, *func));
-    run.take(broken.collect())?;
-    run.check(host.export(unit, functions))?;
+    run.add_diagnostics(broken.collect())?;
+    run.value_or_stop(host.export(unit, functions))?;
     if run.request.options.device.is_some() {
         // A derivative requested by a kernel may query its thread index.
         host.mark_thread_functions();
@@ -509,9 +515,9 @@ fn export(
         .map(|func| unit.functions[*func].name.as_str())
         .collect();
     host.restore_originals(&changed);
-    run.check(host.verify())?;
+    run.value_or_stop(host.verify())?;
     let used = host.drop_unused(&calls::is_interface_name);
-    if let (false, Some(name)) = (requests.left, used.first()) {
+    if let (false, Some(name)) = (requests.has_deferred_calls, used.first()) {
         let message =
             format!("`{name}` is used otherwise than as an argument of a differentiation call");
         let finding = Diagnostic::error(Code::BadRequest, message)
@@ -519,13 +525,13 @@ fn export(
         return Err(run.refuse(finding));
     }
     if let Task::Grad(GradTask { beside: true, .. }) = run.request.task {
-        reduce(run, host, unit, requests)?;
+        strip_to_derivatives(run, host, unit, requests)?;
     }
     run.after_host("export", host)
 }
 
 /// Reduces the module to the derivatives and their private dependencies.
-fn reduce(
+fn strip_to_derivatives(
     run: &mut Run<'_>,
     host: &mut Host,
     unit: &Unit,
@@ -543,16 +549,16 @@ fn reduce(
     };
     let wrapped = requests.wrapped.iter();
     let names: Vec<String> = wrapped.map(|w| w.derivative.name.clone()).collect();
-    run.take(without_room(unit))?;
+    run.add_diagnostics(unpadded_globals(unit))?;
     if let Err(findings) = host.keep_beside(&names, &is_new) {
-        return run.take(findings);
+        return run.add_diagnostics(findings);
     }
-    run.check(host.verify())
+    run.value_or_stop(host.verify())
 }
 
 /// Returns diagnostics for variables with assumed tail padding that the program's own object defines. The
 /// object has no padding: the end of a variable may then equal the start of another.
-fn without_room(unit: &Unit) -> Vec<Diagnostic> {
+fn unpadded_globals(unit: &Unit) -> Vec<Diagnostic> {
     let variables = unit.globals.iter().map(|(_, global)| global);
     let elsewhere = variables.filter(|global| {
         global.room_bytes > 0 && global.defined && global.linkage == Linkage::External

@@ -12,8 +12,8 @@ use gradus_ir::{Body, FuncId, Op, Unit};
 use std::collections::HashSet;
 
 /// Maximum depth of nested calls to inline, and maximum number of ops of an inlined function.
-const MOST_LEVELS: usize = 3;
-const MOST_OPS: usize = 6000;
+const CALL_DEPTH_MAX: usize = 3;
+const INLINED_OPS_MAX: usize = 6000;
 
 /// The outcome for the teams of some functions.
 pub(crate) struct Teams {
@@ -42,7 +42,7 @@ pub(crate) fn to_loops(
     let mut changed = Vec::new();
     for &func in functions.iter().filter(|func| !nested.contains(func)) {
         if let Some(body) = unit.functions[func].body.take() {
-            let made = cut(unit, func, &body, &waiting, &effects, true);
+            let made = lower_body_teams(unit, func, &body, &waiting, &effects, true);
             changed.extend(made.loops.then_some(func));
             unit.functions[func].body = Some(Box::new(made.body));
         }
@@ -58,7 +58,7 @@ pub(crate) fn to_loops(
             continue;
         }
         if open && all && !nested.contains(&func) {
-            let made = cut(unit, func, &body, &waiting, &effects, false);
+            let made = lower_body_teams(unit, func, &body, &waiting, &effects, false);
             all &= made.all;
             others.push((func, made.body));
         }
@@ -84,7 +84,7 @@ pub(crate) fn to_loops(
 }
 
 /// A body with some teams lowered to loops.
-struct Cut {
+struct LoweredTeams {
     body: Body,
     /// True if any team was lowered, and true if all were.
     loops: bool,
@@ -93,15 +93,15 @@ struct Cut {
 
 /// Lowers the teams of a body to loops, if possible: teams with a stated number of ranks, or teams of
 /// default size.
-fn cut(
+fn lower_body_teams(
     unit: &mut Unit,
     func: FuncId,
     body: &Body,
     waiting: &HashSet<FuncId>,
     effects: &Effects,
     stated: bool,
-) -> Cut {
-    let mut made = Cut {
+) -> LoweredTeams {
+    let mut made = LoweredTeams {
         body: body.clone(),
         loops: false,
         all: true,
@@ -123,7 +123,7 @@ fn cut(
 
 /// Inlines callees into a team if they contain synchronisation, worksharing or rank queries.
 fn take_in(unit: &mut Unit, body: &mut Body, func: FuncId, team: Op, waiting: &HashSet<FuncId>) {
-    for _ in 0..MOST_LEVELS {
+    for _ in 0..CALL_DEPTH_MAX {
         let calls = body.walk(body.op_regions(team)[0]).filter_map(|op| {
             let callee = unit.callee(body, op)?;
             (callee != func && waiting.contains(&callee)).then_some((op, callee))
@@ -131,7 +131,7 @@ fn take_in(unit: &mut Unit, body: &mut Body, func: FuncId, team: Op, waiting: &H
         let calls: Vec<(Op, FuncId)> = calls.collect();
         let taken = calls.into_iter().filter(|&(call, callee)| {
             let code = unit.functions[callee].body.as_deref().cloned();
-            let short = code.filter(|code| code.walk(code.root()).nth(MOST_OPS).is_none());
+            let short = code.filter(|code| code.walk(code.root()).nth(INLINED_OPS_MAX).is_none());
             short.is_some_and(|code| inline_call(unit, body, call, callee, &code).is_ok())
         });
         if taken.count() == 0 {

@@ -5,12 +5,12 @@
 
 use crate::compile::early_parallel;
 use crate::inlining::{into_loops, policy};
-use crate::reports::parallel::Happened;
+use crate::reports::parallel::ParallelChanges;
 use crate::reports::{kernels, parallel};
-use crate::requests::calls::{is_interface_name, named, settle_markers};
+use crate::requests::calls::{calls_with_named_functions, is_interface_name, replace_marker_loads};
 use crate::run::{Run, Stop};
 use crate::stages::lower_teams;
-use crate::stages::simplify::Short;
+use crate::stages::simplify::ParallelSimplify;
 use crate::wire::reply::Output;
 use crate::{OutputKind, ParallelTarget};
 use gradus_analysis::{CallGraph, Effects};
@@ -34,13 +34,13 @@ fn is_parallel_name(name: &str) -> bool {
 }
 
 /// Returns true if the program has parallel code.
-pub(crate) fn is_asked_for(host: &Host) -> bool {
+pub(crate) fn has_parallel_code(host: &Host) -> bool {
     !host.functions_that_use(&is_parallel_name).is_empty()
 }
 
 /// Raises, simplifies and lowers the program's parallel code.
 pub(crate) fn parallel(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
-    if !is_asked_for(host) {
+    if !has_parallel_code(host) {
         return Ok(());
     }
     early_parallel(run, host)?;
@@ -51,10 +51,10 @@ pub(crate) fn parallel(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
         run.after_unit("raise", unit)?;
         Ok(raised)
     })?;
-    run.take(raised.remarks())?;
+    run.add_diagnostics(raised.remarks())?;
     refused_launches(run, &imported, &mut raised)?;
     let unit = &mut imported.unit;
-    let mut happened = Happened::default();
+    let mut happened = ParallelChanges::default();
     if raised.changed.is_empty() {
         report(run, unit, &raised, &happened);
         return Ok(());
@@ -69,15 +69,15 @@ pub(crate) fn parallel(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
             .collect();
         let callers = policy::take_in(unit, &closure, &changed, &others);
         changed.extend(callers);
-        folded_later(unit, &mut raised, &changed);
-        let mut short = Short::of(run.request);
+        record_late_folds(unit, &mut raised, &changed);
+        let mut short = ParallelSimplify::of(run.request);
         short.moves = is_reported(run).then(Vec::new);
-        short.parallel(unit, &closure, &changed);
+        short.simplify_with_callees(unit, &closure, &changed);
         fuse(run, unit, &changed, &mut short, &mut happened);
         happened.moves = short.moves.unwrap_or_default();
         run.after_unit("simplify", unit)
     })?;
-    kernels(run, unit, &changed, true)?;
+    lower_kernels(run, unit, &changed, true)?;
     let functions = run.pass("lower", |run| {
         let (functions, forks) = lower(run, unit, &changed)?;
         happened.forks = forks;
@@ -85,10 +85,10 @@ pub(crate) fn parallel(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     })?;
     report(run, unit, &raised, &happened);
     run.pass("export", |run| {
-        run.check(host.export(unit, &functions))?;
+        run.value_or_stop(host.export(unit, &functions))?;
         host.drop_kernels();
-        run.take(unanswered(host))?;
-        run.check(host.verify())?;
+        run.add_diagnostics(queries_outside_kernels(host))?;
+        run.value_or_stop(host.verify())?;
         run.after_host("export", host)
     })
 }
@@ -98,23 +98,23 @@ fn fuse(
     run: &Run<'_>,
     unit: &mut Unit,
     changed: &[FuncId],
-    short: &mut Short,
-    happened: &mut Happened,
+    short: &mut ParallelSimplify,
+    happened: &mut ParallelChanges,
 ) {
     if run.request.options.off.iter().any(|off| off == "fusion") {
         return;
     }
     let joined = gradus_par::merge_branches_around_loops(unit, changed);
-    short.again(unit, &joined);
+    short.simplify(unit, &joined);
     happened.fused = gradus_par::fuse_parallel_loops(unit, changed, &short.alias);
     let mut fused: Vec<FuncId> = happened.fused.iter().map(|fused| fused.func).collect();
     fused.dedup();
-    short.again(unit, &fused);
+    short.simplify(unit, &fused);
 }
 
 /// Turns teams into parallel loops if inlining made the fold visible. Updates the records of regions no
 /// longer run as teams.
-fn folded_later(unit: &mut Unit, raised: &mut Raised, changed: &[FuncId]) {
+fn record_late_folds(unit: &mut Unit, raised: &mut Raised, changed: &[FuncId]) {
     let folded = gradus_raise::fold_again(unit, raised, changed);
     if folded.is_empty() {
         return;
@@ -156,7 +156,7 @@ fn refused_launches(
     let reasons: Vec<_> = unread
         .filter_map(|(func, _)| imported.refusal(*func))
         .collect();
-    run.take(match reasons.is_empty() {
+    run.add_diagnostics(match reasons.is_empty() {
         true => refused,
         false => reasons,
     })
@@ -164,7 +164,7 @@ fn refused_launches(
 
 /// Returns diagnostics for functions that query a thread index or use block memory but were not inlined
 /// into a kernel.
-fn unanswered(host: &Host) -> Vec<Diagnostic> {
+fn queries_outside_kernels(host: &Host) -> Vec<Diagnostic> {
     let asks = |name: &str| {
         let of_thread =
             matches!(lookup(name), Some(ExternalFn::Kernel(f)) if f.depends_on_thread());
@@ -187,7 +187,7 @@ fn unit_name(imported: &Imported, func: FuncId) -> &str {
 }
 
 /// Returns the record of an op that runs serially, and why.
-fn serial(unit: &Unit, func: FuncId, body: &Body, op: Op, why: &str) -> RegionRecord {
+fn serial_record(unit: &Unit, func: FuncId, body: &Body, op: Op, why: &str) -> RegionRecord {
     let span = unit.span(body.ops[op].loc);
     RegionRecord {
         function: unit.functions[func].name.clone(),
@@ -212,7 +212,9 @@ fn raise(unit: &mut Unit, orphans: &Orphans) -> Raised {
             let flags = &mut body.ops[op].flags;
             *flags = flags.without(Flags::INDEPENDENT);
             let text = "`gr_for`: an iteration uses what another one gives it";
-            raised.regions.push(serial(unit, func, &body, op, text));
+            raised
+                .regions
+                .push(serial_record(unit, func, &body, op, text));
         }
         gradus_par::convert_task_loops(unit, &mut body);
         unit.functions[func].body = Some(body);
@@ -223,7 +225,7 @@ fn raise(unit: &mut Unit, orphans: &Orphans) -> Raised {
 /// Lowers the kernels of the changed functions to loops and simplifies the loops. `race_free` assumes no
 /// data races between threads; the assumption holds for primal code only, since derivatives have races of
 /// their own.
-fn kernels(
+fn lower_kernels(
     run: &mut Run<'_>,
     unit: &mut Unit,
     changed: &[FuncId],
@@ -255,10 +257,14 @@ fn kernels(
                 bytes: kernels::text(&lowered.kernels).into_bytes(),
             });
         }
-        run.take(lowered.diagnostics)?;
+        run.add_diagnostics(lowered.diagnostics)?;
         if !lowered.changed.is_empty() {
             let closure = CallGraph::of(unit, &lowered.changed);
-            Short::of(run.request).parallel(unit, &closure, &lowered.changed);
+            ParallelSimplify::of(run.request).simplify_with_callees(
+                unit,
+                &closure,
+                &lowered.changed,
+            );
         }
         run.after_unit("gpu", unit)
     })
@@ -279,18 +285,22 @@ pub(crate) fn project(
     held: &[String],
     in_regions: &[String],
 ) -> Result<HashSet<FuncId>, Stop> {
-    settle_markers(&mut imported.unit);
+    replace_marker_loads(&mut imported.unit);
     // A function that merely requests derivatives may be called by a team elsewhere.
     let orphans = CallGraph::of(&imported.unit, primals);
     let orphans = Orphans::RaiseOf(orphans.functions().iter().copied().collect());
     let raised = raise(&mut imported.unit, &orphans);
     let closure = CallGraph::of(&imported.unit, primals);
-    run.take(asked_of_shares(&imported.unit, &closure, in_regions))?;
+    run.add_diagnostics(worksharing_gradient_errors(
+        &imported.unit,
+        &closure,
+        in_regions,
+    ))?;
     let mut changed = raised.changed.clone();
-    let only_run = only_run(&imported.unit, &closure, &changed);
+    let only_run = undifferentiated_parallel_fns(&imported.unit, &closure, &changed);
     let name = |func: &FuncId| unit_name(imported, *func);
     let of_one = raised.one_thread_remarks(&only_run.iter().map(name).collect());
-    run.pass("raise", |run| run.take(raised.remarks()))?;
+    run.pass("raise", |run| run.add_diagnostics(raised.remarks()))?;
     run.raised = raised;
     changed.retain(|func| !only_run.contains(func));
     run.pass("simplify", |run| {
@@ -303,11 +313,15 @@ pub(crate) fn project(
             let fresh = callers.into_iter().filter(|func| !changed.contains(func));
             changed.extend(fresh.collect::<Vec<FuncId>>());
             let closure = CallGraph::of(&imported.unit, &changed);
-            Short::of(run.request).parallel(&mut imported.unit, &closure, &changed);
+            ParallelSimplify::of(run.request).simplify_with_callees(
+                &mut imported.unit,
+                &closure,
+                &changed,
+            );
         }
         run.after_unit("simplify", &imported.unit)
     })?;
-    changed.extend(launches(run, imported, &closure)?);
+    changed.extend(launches_to_loops(run, imported, &closure)?);
     let unit = &mut imported.unit;
     let apart = changed
         .iter()
@@ -321,7 +335,7 @@ pub(crate) fn project(
         let teams = lower_teams::to_loops(unit, &changed, &nested, !deterministic);
         if !teams.changed.is_empty() {
             let closure = CallGraph::of(unit, &teams.changed);
-            Short::of(run.request).parallel(unit, &closure, &teams.changed);
+            ParallelSimplify::of(run.request).simplify_with_callees(unit, &closure, &teams.changed);
         }
         run.after_unit("teams", unit)?;
         Ok(teams)
@@ -333,7 +347,7 @@ pub(crate) fn project(
     };
     run.pass("raise", |run| {
         if !teams.all {
-            run.take(of_one)?;
+            run.add_diagnostics(of_one)?;
         }
         refuse_nested(run, unit, &changed, |func| {
             closure.contains(func) && nested.contains(&func)
@@ -341,23 +355,23 @@ pub(crate) fn project(
         into_loops::take_in(unit, &changed);
         let teams = gradus_par::stated_teams_to_loops(unit, &changed);
         let derived = teams.iter().filter(|(func, _)| closure.contains(*func));
-        let refused = derived.map(|team| sized_team(unit, team)).collect();
-        run.take(refused)?;
+        let refused = derived.map(|team| sized_team_error(unit, team)).collect();
+        run.add_diagnostics(refused)?;
         changed.retain(|func| teams.iter().all(|(team, _)| team != func));
-        sum_up(unit, closure.functions());
+        form_atomic_adds(unit, closure.functions());
         let projected = gradus_par::project(unit, &changed, answers);
         let message = "a derivative runs this loop serially: the program, or a region of its whose threads are told apart, looks at the number of threads, and a derivative's program is told of one";
-        run.take(remarks(unit, &projected.serial, message))?;
+        run.add_diagnostics(remarks(unit, &projected.serial, message))?;
         let derived = |places: &[(FuncId, Option<LocId>)]| -> Vec<(FuncId, Option<LocId>)> {
             let inside = places.iter().filter(|(func, _)| closure.contains(*func));
             inside.copied().collect()
         };
         let teams = derived(&projected.by_address);
-        run.take(teams.iter().map(|team| asked_by_address(unit, team)).collect())?;
+        run.add_diagnostics(teams.iter().map(|team| thread_count_pointer_error(unit, team)).collect())?;
         let calls = derived(&projected.unknown_calls);
-        run.take(calls.iter().map(|call| asked_unseen(unit, call)).collect())?;
+        run.add_diagnostics(calls.iter().map(|call| unknown_callee_thread_count_error(unit, call)).collect())?;
         let marks = derived(&projected.external_sentinels);
-        run.take(marks.iter().map(|mark| counted_later(unit, mark)).collect())?;
+        run.add_diagnostics(marks.iter().map(|mark| counted_threads_error(unit, mark)).collect())?;
         run.after_unit("raise", unit)?;
         Ok(projected.one_thread_functions)
     })
@@ -365,7 +379,7 @@ pub(crate) fn project(
 
 /// Turns loops that emulate atomic adds into atomic ops: an atomic read in a loop looks like waiting for
 /// another thread.
-fn sum_up(unit: &mut Unit, functions: &[FuncId]) {
+fn form_atomic_adds(unit: &mut Unit, functions: &[FuncId]) {
     for &func in functions {
         if let Some(mut body) = unit.functions[func].body.take() {
             gradus_ad::calculus::recognize_atomic_add(unit, &mut body);
@@ -377,7 +391,11 @@ fn sum_up(unit: &mut Unit, functions: &[FuncId]) {
 /// Returns the functions with parallel ops that are run but not differentiated: their parallel ops stay.
 /// Excluded are functions that request derivatives inside parallel ops. The list is empty if the program
 /// queries the maximum number of threads, as differentiated code sees a single thread.
-fn only_run(unit: &Unit, differentiated: &CallGraph, changed: &[FuncId]) -> Vec<FuncId> {
+fn undifferentiated_parallel_fns(
+    unit: &Unit,
+    differentiated: &CallGraph,
+    changed: &[FuncId],
+) -> Vec<FuncId> {
     let bodies = || unit.functions.iter().filter_map(|(_, f)| f.body.as_deref());
     let asks = |body: &Body| {
         let callees = body
@@ -392,13 +410,14 @@ fn only_run(unit: &Unit, differentiated: &CallGraph, changed: &[FuncId]) -> Vec<
     }
     let is_only_run = |func: &FuncId| {
         let body = unit.functions[*func].body.as_deref();
-        !differentiated.contains(*func) && body.is_some_and(|body| !derives_in_parallel(unit, body))
+        !differentiated.contains(*func)
+            && body.is_some_and(|body| !has_request_in_parallel_op(unit, body))
     };
     changed.iter().copied().filter(is_only_run).collect()
 }
 
 /// Returns true if a body requests a derivative inside a parallel op.
-fn derives_in_parallel(unit: &Unit, body: &Body) -> bool {
+fn has_request_in_parallel_op(unit: &Unit, body: &Body) -> bool {
     let owner = |op: &Op| body.owner(body.parent(*op)?);
     let asks = |op: &Op| {
         let callee = unit.callee(body, *op);
@@ -411,7 +430,7 @@ fn derives_in_parallel(unit: &Unit, body: &Body) -> bool {
 
 /// Lowers parallel code after differentiation: independent loops become parallel again, then calls of the
 /// runtime library. Returns `functions` and the functions emitted by lowering.
-pub(crate) fn fork(
+pub(crate) fn lower_parallel(
     run: &mut Run<'_>,
     unit: &mut Unit,
     functions: &[FuncId],
@@ -427,13 +446,13 @@ pub(crate) fn fork(
             })
         };
         let parallel: Vec<FuncId> = functions.iter().copied().filter(is_parallel).collect();
-        Short::of(run.request).again(unit, &parallel);
+        ParallelSimplify::of(run.request).simplify(unit, &parallel);
         let mut serial_loops = Vec::new();
         for &func in functions {
             if let Some(mut body) = unit.functions[func].body.take() {
                 let text = "an iteration uses what another one gives it";
                 let stay = gradus_par::restore(unit, &mut body).into_iter();
-                serial_loops.extend(stay.map(|op| serial(unit, func, &body, op, text)));
+                serial_loops.extend(stay.map(|op| serial_record(unit, func, &body, op, text)));
                 unit.functions[func].body = Some(body);
             }
         }
@@ -445,9 +464,9 @@ pub(crate) fn fork(
         // Regions of functions with preserved bodies are raised again, with the rest of the program.
         let is_told = |region: &RegionRecord| names.contains(region.function.as_str());
         raised.regions.retain(is_told);
-        let happened = Happened {
+        let happened = ParallelChanges {
             forks,
-            ..Happened::default()
+            ..ParallelChanges::default()
         };
         report(run, unit, &raised, &happened);
         Ok(functions)
@@ -470,7 +489,7 @@ fn import(run: &mut Run<'_>, host: &mut Host) -> Result<(Imported, Vec<FuncId>),
     let mut names: Vec<&str> = names.map(String::as_str).collect();
     names.sort_unstable();
     names.dedup();
-    let imported = run.check(host.import(&names))?;
+    let imported = run.value_or_stop(host.import(&names))?;
     run.after_unit("import", &imported.unit)?;
     let roots = names.iter().filter_map(|name| imported.unit.function(name));
     let roots = roots.collect();
@@ -489,16 +508,16 @@ fn lower(
         let reached = CallGraph::of(unit, changed).functions().to_vec();
         let teams = gradus_par::stated_teams_to_loops(unit, &reached);
         let message = "this region keeps the threads that it asks for (`--deterministic`): they wait for each other or share work, and what it leaves may depend on which of them comes first";
-        run.take(remarks(unit, &teams, message))?;
+        run.add_diagnostics(remarks(unit, &teams, message))?;
         let serialised = gradus_par::serialize_order_dependent(unit, &reached);
-        run.take(remarks(unit, &serialised, IN_ORDER))?;
+        run.add_diagnostics(remarks(unit, &serialised, DETERMINISTIC_REASON))?;
     }
     let options = gradus_par::Options {
         target: match run.request.options.target {
             ParallelTarget::Runtime | ParallelTarget::OpenMp => gradus_par::Target::Runtime,
             ParallelTarget::Words => gradus_par::Target::Intrinsics,
         },
-        race_free: Short::of(run.request).alias.race_free,
+        race_free: ParallelSimplify::of(run.request).alias.race_free,
         ..gradus_par::Options::default()
     };
     let lowered = gradus_par::lower(unit, changed, &options);
@@ -506,13 +525,13 @@ fn lower(
     let broken = functions
         .iter()
         .flat_map(|func| gradus_ir::verify_function(unit, *func));
-    run.take(broken.collect())?;
+    run.add_diagnostics(broken.collect())?;
     run.after_unit("lower", unit)?;
     Ok((functions, lowered.forks))
 }
 
 /// Returns the diagnostic for a region whose threads cannot be ordered into serial code.
-fn sized_team(unit: &Unit, (func, loc): &(FuncId, Option<LocId>)) -> Diagnostic {
+fn sized_team_error(unit: &Unit, (func, loc): &(FuncId, Option<LocId>)) -> Diagnostic {
     let function = &unit.functions[*func];
     let name = function.source_name.as_ref().unwrap_or(&function.name);
     let message = "this region asks for a number of threads that wait for each other or share work: its derivative would run it with one";
@@ -533,7 +552,11 @@ pub(crate) fn run_in_regions(host: &Host) -> Vec<String> {
 
 /// Returns diagnostics for calls in regions that request the derivative of a worksharing function: each
 /// thread would compute the whole derivative.
-fn asked_of_shares(unit: &Unit, closure: &CallGraph, in_regions: &[String]) -> Vec<Diagnostic> {
+fn worksharing_gradient_errors(
+    unit: &Unit,
+    closure: &CallGraph,
+    in_regions: &[String],
+) -> Vec<Diagnostic> {
     let shares: HashSet<FuncId> = closure
         .bodies(unit)
         .filter(|(_, body)| gradus_par::has_orphaned_worksharing(body))
@@ -546,7 +569,7 @@ fn asked_of_shares(unit: &Unit, closure: &CallGraph, in_regions: &[String]) -> V
         let Some(body) = function.body.as_deref() else {
             continue;
         };
-        for (op, named) in named(unit, body) {
+        for (op, named) in calls_with_named_functions(unit, body) {
             let reached = CallGraph::of(unit, &named);
             if reached.functions().iter().any(|f| shares.contains(f)) {
                 let name = function.source_name.as_ref().unwrap_or(&function.name);
@@ -564,7 +587,7 @@ fn asked_of_shares(unit: &Unit, closure: &CallGraph, in_regions: &[String]) -> V
 }
 
 /// Turns launches in differentiated code into loops. Returns the functions that changed.
-fn launches(
+fn launches_to_loops(
     run: &mut Run<'_>,
     imported: &mut Imported,
     closure: &CallGraph,
@@ -574,10 +597,14 @@ fn launches(
     let unit = &mut imported.unit;
     if !launches.changed.is_empty() {
         run.pass("simplify", |run| {
-            Short::of(run.request).parallel(unit, closure, &launches.changed);
+            ParallelSimplify::of(run.request).simplify_with_callees(
+                unit,
+                closure,
+                &launches.changed,
+            );
             run.after_unit("simplify", unit)
         })?;
-        kernels(run, unit, &launches.changed, false)?;
+        lower_kernels(run, unit, &launches.changed, false)?;
     }
     Ok(launches.changed)
 }
@@ -591,12 +618,12 @@ fn refuse_nested(
 ) -> Result<(), Stop> {
     let teams = gradus_par::teams_with_stated_size(unit, changed);
     let inner = teams.iter().filter(|(func, _)| is_nested(*func));
-    run.take(inner.map(|team| inner_team(unit, team)).collect())
+    run.add_diagnostics(inner.map(|team| nested_team_error(unit, team)).collect())
 }
 
 /// Returns the diagnostic for a region that has one thread when nested, and `num_threads` threads
 /// otherwise.
-fn inner_team(unit: &Unit, (func, loc): &(FuncId, Option<LocId>)) -> Diagnostic {
+fn nested_team_error(unit: &Unit, (func, loc): &(FuncId, Option<LocId>)) -> Diagnostic {
     let function = &unit.functions[*func];
     let name = function.source_name.as_ref().unwrap_or(&function.name);
     let message = "this region asks for a number of threads, which it has only where no other region is around it: a derivative cannot tell where that is";
@@ -608,7 +635,7 @@ fn inner_team(unit: &Unit, (func, loc): &(FuncId, Option<LocId>)) -> Diagnostic 
 
 /// Returns the diagnostic for a region with one thread in a derivative while the program reads the full
 /// thread count through a function pointer.
-fn asked_by_address(unit: &Unit, (func, loc): &(FuncId, Option<LocId>)) -> Diagnostic {
+fn thread_count_pointer_error(unit: &Unit, (func, loc): &(FuncId, Option<LocId>)) -> Diagnostic {
     let function = &unit.functions[*func];
     let name = function.source_name.as_ref().unwrap_or(&function.name);
     let message = "a derivative would run this region with one thread, and the program finds the number of all threads: it takes the address of `omp_get_max_threads`";
@@ -620,7 +647,10 @@ fn asked_by_address(unit: &Unit, (func, loc): &(FuncId, Option<LocId>)) -> Diagn
 
 /// Returns the diagnostic for an unknown callee that may return the full thread count while regions have
 /// one thread in a derivative.
-fn asked_unseen(unit: &Unit, (func, loc): &(FuncId, Option<LocId>)) -> Diagnostic {
+fn unknown_callee_thread_count_error(
+    unit: &Unit,
+    (func, loc): &(FuncId, Option<LocId>),
+) -> Diagnostic {
     let function = &unit.functions[*func];
     let name = function.source_name.as_ref().unwrap_or(&function.name);
     let message = "a derivative runs a region of this program with one thread, and this function, which is not seen here, may give the number of all threads: its answer says what is read of what the threads left";
@@ -632,7 +662,7 @@ fn asked_unseen(unit: &Unit, (func, loc): &(FuncId, Option<LocId>)) -> Diagnosti
 
 /// Returns the diagnostic for a region with one thread in a derivative while the program may count the
 /// threads by their writes.
-fn counted_later(unit: &Unit, (func, loc): &(FuncId, Option<LocId>)) -> Diagnostic {
+fn counted_threads_error(unit: &Unit, (func, loc): &(FuncId, Option<LocId>)) -> Diagnostic {
     let function = &unit.functions[*func];
     let name = function.source_name.as_ref().unwrap_or(&function.name);
     let message = "a derivative would run a region of this program with one thread, and here each of its threads leaves a mark at a place of its own: the program may count them";
@@ -643,7 +673,7 @@ fn counted_later(unit: &Unit, (func, loc): &(FuncId, Option<LocId>)) -> Diagnost
 }
 
 /// The reason for serial execution under `--deterministic`.
-pub(crate) const IN_ORDER: &str = "this runs serially (`--deterministic`): what it leaves may depend on which thread comes first, by an atomic sum, a lock, the number of threads, or a call that is not known";
+pub(crate) const DETERMINISTIC_REASON: &str = "this runs serially (`--deterministic`): what it leaves may depend on which thread comes first, by an atomic sum, a lock, the number of threads, or a call that is not known";
 
 /// Returns remarks on serialised ops, with the reason.
 pub(crate) fn remarks(
@@ -668,7 +698,7 @@ fn is_reported(run: &Run<'_>) -> bool {
 }
 
 /// Appends the outcome of each region, by source line, to the parallel report.
-fn report(run: &mut Run<'_>, unit: &Unit, raised: &Raised, happened: &Happened) {
+fn report(run: &mut Run<'_>, unit: &Unit, raised: &Raised, happened: &ParallelChanges) {
     if !is_reported(run) {
         return;
     }

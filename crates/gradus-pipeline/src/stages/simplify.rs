@@ -2,7 +2,7 @@
 
 use crate::Request;
 use crate::inlining::policy;
-use crate::reports::parallel_loops::{Before, Move};
+use crate::reports::parallel_loops::{ParallelLoopChange, ParallelLoops};
 use gradus_analysis::{AliasOptions, CallGraph, Effects};
 use gradus_ir::{Body, Flags, FuncId, LocId, Op, OpKind, Region, Unit};
 use gradus_simplify::PassContext;
@@ -11,7 +11,7 @@ use std::collections::HashSet;
 /// Normalises the primals of a closure for differentiation: invokes are separated, math functions with output
 /// pointers become single-result ops, counted loops become `for`, and code is simplified. With `all` false,
 /// only transformations required by differentiation run. Functions for which `kept` holds stay calls.
-pub(crate) fn primals(
+pub(crate) fn normalize_primals(
     unit: &mut Unit,
     closure: &CallGraph,
     functions: &[FuncId],
@@ -58,18 +58,18 @@ pub(crate) fn primals(
 
 /// Simplification of parallel code.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Short {
+pub(crate) struct ParallelSimplify {
     /// The facts used by alias analysis.
     pub alias: AliasOptions,
     /// Changes to parallel loops, if recorded.
-    pub moves: Option<Vec<Move>>,
+    pub moves: Option<Vec<ParallelLoopChange>>,
 }
 
-impl Short {
+impl ParallelSimplify {
     /// Creates the simplification from a request's options.
-    pub(crate) fn of(request: &Request) -> Short {
+    pub(crate) fn of(request: &Request) -> ParallelSimplify {
         let trusted = !request.options.off.iter().any(|off| off == "race-freedom");
-        Short {
+        ParallelSimplify {
             alias: AliasOptions {
                 race_free: trusted,
                 ..AliasOptions::default()
@@ -81,29 +81,34 @@ impl Short {
     /// Simplifies parallel code, across parallel ops. Callees are simplified first, because their short
     /// form shows best whether a function returns and which memory it reads. Small functions are inlined
     /// after all hoisting of calls out of loops and regions.
-    pub(crate) fn parallel(&mut self, unit: &mut Unit, closure: &CallGraph, functions: &[FuncId]) {
+    pub(crate) fn simplify_with_callees(
+        &mut self,
+        unit: &mut Unit,
+        closure: &CallGraph,
+        functions: &[FuncId],
+    ) {
         let called = closure.bodies(unit).map(|(func, _)| func);
         let called: Vec<FuncId> = called.filter(|func| !functions.contains(func)).collect();
-        self.each(unit, closure, &called);
-        self.each(unit, closure, functions);
+        self.simplify_functions(unit, closure, &called);
+        self.simplify_functions(unit, closure, functions);
         let shorter = policy::take_in_small(unit, closure, functions);
-        self.each(unit, closure, &shorter);
+        self.simplify_functions(unit, closure, &shorter);
     }
 
     /// Simplifies functions as [`Short::parallel`] does, but leaves callees alone.
-    pub(crate) fn again(&mut self, unit: &mut Unit, functions: &[FuncId]) {
+    pub(crate) fn simplify(&mut self, unit: &mut Unit, functions: &[FuncId]) {
         let closure = CallGraph::of(unit, functions);
-        self.each(unit, &closure, functions);
+        self.simplify_functions(unit, &closure, functions);
     }
 
     /// Simplifies functions of a closure.
-    fn each(&mut self, unit: &mut Unit, closure: &CallGraph, functions: &[FuncId]) {
+    fn simplify_functions(&mut self, unit: &mut Unit, closure: &CallGraph, functions: &[FuncId]) {
         let effects = Effects::of(unit, closure);
         for &func in functions {
             let Some(mut body) = unit.functions[func].body.take() else {
                 continue;
             };
-            let before = self.moves.is_some().then(|| Before::of(unit, &body));
+            let before = self.moves.is_some().then(|| ParallelLoops::of(unit, &body));
             let facts = PassContext {
                 function: Some(func),
                 effects: &effects,
@@ -111,7 +116,7 @@ impl Short {
             };
             gradus_simplify::simplify_for_execution(unit, &mut body, &facts);
             if let (Some(moves), Some(before)) = (&mut self.moves, before) {
-                moves.extend(before.since(&body));
+                moves.extend(before.changes_since(&body));
             }
             unit.functions[func].body = Some(body);
         }
@@ -123,13 +128,13 @@ fn loops(unit: &mut Unit, body: &mut Body) {
 }
 
 /// Removes dead code of differentiation, including code that only computed an unused primal result.
-pub(crate) fn derivatives(unit: &mut Unit, functions: &[FuncId]) {
+pub(crate) fn clean_derivatives(unit: &mut Unit, functions: &[FuncId]) {
     for &func in functions {
         edit(unit, func, |unit, body| {
             gradus_edit::remove_dead_ops(unit, body)
         });
     }
-    loops_of(
+    edit_counted(
         unit,
         functions,
         gradus_simplify::allocates_memory,
@@ -138,7 +143,7 @@ pub(crate) fn derivatives(unit: &mut Unit, functions: &[FuncId]) {
 }
 
 /// Computes common subexpressions of inlined code once.
-pub(crate) fn shared(unit: &mut Unit, func: FuncId) {
+pub(crate) fn cse_inlined(unit: &mut Unit, func: FuncId) {
     const ORDER: &[&str] = &[
         "promote", "cse", "forward", "cse", "forward", "cse", "forward", "cse", "dce",
     ];
@@ -171,7 +176,7 @@ pub(crate) fn lists(
         .map(|(f, _)| f)
         .collect();
     if !found.is_empty() {
-        let at_once = run_at_once(unit, closure);
+        let at_once = concurrent_functions(unit, closure);
         found.retain(|func| !at_once.contains(func));
     }
     for_derivatives(unit, closure, found, |unit, body, facts| {
@@ -221,7 +226,7 @@ fn for_derivatives(
 
 /// Returns the functions that may run several times concurrently: callees of parallel loops' iterations,
 /// transitively.
-fn run_at_once(unit: &Unit, closure: &CallGraph) -> HashSet<FuncId> {
+fn concurrent_functions(unit: &Unit, closure: &CallGraph) -> HashSet<FuncId> {
     let calls = |body: &Body, region: Region| -> Vec<FuncId> {
         let callees = body.walk(region).filter_map(|op| unit.callee(body, op));
         callees.collect()
@@ -262,7 +267,7 @@ pub(crate) fn unswitch(unit: &mut Unit, functions: &[FuncId]) {
 
 /// Turns scatter loops into gather loops. Returns the number of loops for each function.
 pub(crate) fn gather(unit: &mut Unit, functions: &[FuncId]) -> Vec<usize> {
-    loops_of(
+    edit_counted(
         unit,
         functions,
         gradus_simplify::has_scatter_loops,
@@ -271,48 +276,48 @@ pub(crate) fn gather(unit: &mut Unit, functions: &[FuncId]) -> Vec<usize> {
 }
 
 /// Source locations of ops.
-pub(crate) type Places = Vec<Option<LocId>>;
+pub(crate) type Locations = Vec<Option<LocId>>;
 
 /// Privatises atomic adds of parallel loops per chunk. Returns the adds' source locations for each
 /// function.
-pub(crate) fn private_sums(unit: &mut Unit, functions: &[FuncId], few: bool) -> Vec<Places> {
+pub(crate) fn private_sums(unit: &mut Unit, functions: &[FuncId], few: bool) -> Vec<Locations> {
     let least = if few {
         1
     } else {
         gradus_simplify::PRIVATIZE_ADDS_MIN
     };
-    places_of(unit, functions, |unit, body, _| {
+    edit_adds(unit, functions, |unit, body, _| {
         gradus_simplify::privatize_adds(unit, body, least)
     })
 }
 
 /// Turns parallel loops with conflicts between neighbouring iterations into two-phase schedules. Returns
 /// the adds' source locations for each function.
-pub(crate) fn rounds(unit: &mut Unit, functions: &[FuncId], few: bool) -> Vec<Places> {
+pub(crate) fn rounds(unit: &mut Unit, functions: &[FuncId], few: bool) -> Vec<Locations> {
     let least = if few {
         1
     } else {
         gradus_simplify::PHASES_ADDS_MIN
     };
-    places_of(unit, functions, |unit, body, facts| {
+    edit_adds(unit, functions, |unit, body, facts| {
         gradus_simplify::schedule_in_phases(unit, body, facts, least)
     })
 }
 
 /// Edits the atomic adds of functions. Returns the source locations of adds that became plain, for each
 /// function.
-fn places_of(
+fn edit_adds(
     unit: &mut Unit,
     functions: &[FuncId],
-    run: impl Fn(&mut Unit, &mut Body, &PassContext<'_>) -> Places,
-) -> Vec<Places> {
+    run: impl Fn(&mut Unit, &mut Body, &PassContext<'_>) -> Locations,
+) -> Vec<Locations> {
     let sums_up = |_: &Unit, body: &Body| gradus_simplify::has_atomic_adds(body);
-    edited(unit, functions, sums_up, run, Places::len)
+    edited(unit, functions, sums_up, run, Locations::len)
 }
 
 /// Unrolls and jams serial reductions. Returns the number of loops for each function.
 pub(crate) fn jam(unit: &mut Unit, functions: &[FuncId]) -> Vec<usize> {
-    loops_of(
+    edit_counted(
         unit,
         functions,
         gradus_simplify::has_serial_reduction_nest,
@@ -323,7 +328,7 @@ pub(crate) fn jam(unit: &mut Unit, functions: &[FuncId]) -> Vec<usize> {
 /// Versions update loops over array rows that the next outer iteration updates again: short rows run in a
 /// loop that is not vectorised. Returns the number of loops for each function.
 pub(crate) fn short_rows(unit: &mut Unit, functions: &[FuncId]) -> Vec<usize> {
-    loops_of(
+    edit_counted(
         unit,
         functions,
         gradus_simplify::has_update_loops,
@@ -334,7 +339,7 @@ pub(crate) fn short_rows(unit: &mut Unit, functions: &[FuncId]) -> Vec<usize> {
 /// Staggers allocations: shadows of large blocks start at page offsets different from the blocks'. Returns
 /// the number of blocks for each function.
 pub(crate) fn stagger(unit: &mut Unit, functions: &[FuncId]) -> Vec<usize> {
-    loops_of(
+    edit_counted(
         unit,
         functions,
         gradus_simplify::has_large_zeroed_allocations,
@@ -343,7 +348,7 @@ pub(crate) fn stagger(unit: &mut Unit, functions: &[FuncId]) -> Vec<usize> {
 }
 
 /// Edits the functions for which `has` holds. Returns the number of edits for each.
-fn loops_of(
+fn edit_counted(
     unit: &mut Unit,
     functions: &[FuncId],
     has: fn(&Unit, &Body) -> bool,

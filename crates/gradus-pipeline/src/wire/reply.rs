@@ -66,7 +66,7 @@ pub struct Derivative {
     pub arguments: Vec<Argument>,
     /// The results: none, a single value, or the members of `struct NAME_result` in order (`struct f_adj`,
     /// for a VJP called `f_vjp`).
-    pub results: Vec<Part>,
+    pub results: Vec<ResultPart>,
     /// The C prototype, without the semicolon.
     pub prototype: String,
     /// The primal's C prototype, without the semicolon.
@@ -123,7 +123,7 @@ pub enum DescriptorKind {
 
 /// A part of a derivative's result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Part {
+pub struct ResultPart {
     /// The name as a member of the structure.
     pub name: String,
     /// The C type.

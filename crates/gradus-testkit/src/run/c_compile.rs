@@ -5,7 +5,7 @@ use crate::oracle::check::{Numbers, Runner, Verdict, checked};
 use crate::oracle::ir_check::{followed, imported};
 use crate::run::compiled_module::{Made, Module, Subject, make};
 use gradus_ir::Diagnostic;
-use gradus_pipeline::{Level, Options, keep_words, may_hold_words};
+use gradus_pipeline::{Level, Options, may_hold_words, preserve_words};
 use std::cell::LazyCell;
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -100,7 +100,7 @@ fn bitcode(source: &str, flags: &[&str]) -> Result<Vec<u8>, String> {
         return clang(source, "c", &[&whole, flags].concat());
     }
     let text = clang(source, "c", &[&["-E"], flags].concat())?;
-    let kept = keep_words(&String::from_utf8_lossy(&text)).text;
+    let kept = preserve_words(&String::from_utf8_lossy(&text)).text;
     clang(&kept, "cpp-output", &[&whole, flags].concat())
 }
 

@@ -5,7 +5,7 @@ use super::Check;
 use super::slots::{Slot, is_float, missing, plain_name, slots};
 use super::values::{Fill, RANDOM, Value, in_c};
 use gradus_ir::Diagnostic;
-use gradus_pipeline::{Argument, Derivative, Part, Role};
+use gradus_pipeline::{Argument, Derivative, ResultPart, Role};
 use std::fmt::Write;
 
 /// Returns the driver's text.
@@ -369,7 +369,7 @@ fn arguments(
 }
 
 /// Returns the expression that reads a part of a result.
-fn part_value(derivative: &Derivative, part: &Part) -> String {
+fn part_value(derivative: &Derivative, part: &ResultPart) -> String {
     match derivative.results.len() {
         1 => "result".to_string(),
         _ => format!("result.{}", part.name),

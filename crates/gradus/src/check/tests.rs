@@ -1,7 +1,7 @@
 //! Tests of the check: hand-written derivatives, right and wrong, must be distinguished.
 
 use super::*;
-use gradus_pipeline::{Argument, Derivative, Part, Role};
+use gradus_pipeline::{Argument, Derivative, ResultPart, Role};
 
 /// y[i] = s · x[i]², returns Σ s·x[i]³; three placeholders stand for parts of the derivatives.
 const PROGRAM: &str = "
@@ -82,7 +82,7 @@ fn derivative(mode: Mode) -> Derivative {
         width: 1,
         primal,
         arguments,
-        results: vec![Part {
+        results: vec![ResultPart {
             name: "s_adj".into(),
             c_type: "double".into(),
             role,

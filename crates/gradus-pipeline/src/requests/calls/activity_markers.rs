@@ -41,7 +41,7 @@ pub(crate) fn origin(unit: &Unit, body: &Body, value: Value) -> Origin {
 }
 
 /// Returns the constant that a value equals on all paths, traced as in [`origin`].
-pub(crate) fn settled(unit: &Unit, body: &Body, value: Value) -> Option<Value> {
+pub(crate) fn constant_on_all_paths(unit: &Unit, body: &Body, value: Value) -> Option<Value> {
     let mut sources = sources(unit, body, value).into_iter();
     let first = sources.next()?;
     body.as_const(first)?;
@@ -86,8 +86,8 @@ fn is_reading(body: &Body, op: Op) -> bool {
 
 /// Replaces loads from markers by the markers' addresses as integers: a load may be moved under a
 /// condition, and the value merged on the other path is not a marker.
-pub(crate) fn settle_loads(unit: &mut Unit, body: &mut Body) {
-    for op in reads(unit, body) {
+pub(crate) fn replace_marker_loads(unit: &mut Unit, body: &mut Body) {
+    for op in marker_reads(unit, body) {
         let (value, address) = (body.result(op), body.operand(op, 0));
         let mut b = Builder::new(unit, body);
         b.set_insertion_before(op);
@@ -102,8 +102,8 @@ pub(crate) fn settle_loads(unit: &mut Unit, body: &mut Body) {
 }
 
 /// Reverts [`settle_loads`]: a later link reads the remaining calls.
-pub(crate) fn load_again(unit: &mut Unit, body: &mut Body) {
-    for op in reads(unit, body) {
+pub(crate) fn restore_marker_loads(unit: &mut Unit, body: &mut Body) {
+    for op in marker_reads(unit, body) {
         let (value, address) = (body.result(op), body.operand(op, 0));
         if matches!(body.kind(op), OpKind::Cast(_)) {
             let mut b = Builder::new(unit, body);
@@ -117,7 +117,7 @@ pub(crate) fn load_again(unit: &mut Unit, body: &mut Body) {
 }
 
 /// Returns the ops of a body that read markers.
-fn reads(unit: &Unit, body: &Body) -> Vec<Op> {
+fn marker_reads(unit: &Unit, body: &Body) -> Vec<Op> {
     let of_marker =
         |op: &Op| is_reading(body, *op) && marker_of(unit, body, body.result(*op)).is_some();
     body.walk(body.root()).filter(of_marker).collect()
@@ -134,8 +134,12 @@ fn sources(unit: &Unit, body: &Body, value: Value) -> Vec<Value> {
         let before = pending.len();
         match body.values[value].def {
             Definition::Const(_) => {}
-            Definition::Param(region, index) => carried(body, region, index, &mut pending),
-            Definition::Result(op, index) => yielded(unit, body, op, index, &mut pending),
+            Definition::Param(region, index) => {
+                add_carried_sources(body, region, index, &mut pending)
+            }
+            Definition::Result(op, index) => {
+                add_yielded_sources(unit, body, op, index, &mut pending)
+            }
         }
         if pending.len() == before {
             found.push(value);
@@ -145,7 +149,7 @@ fn sources(unit: &Unit, body: &Body, value: Value) -> Vec<Value> {
 }
 
 /// Adds the values that may reach parameter `index` of a loop's region.
-fn carried(body: &Body, region: Region, index: u32, into: &mut Vec<Value>) {
+fn add_carried_sources(body: &Body, region: Region, index: u32, into: &mut Vec<Value>) {
     let Some(op) = body.owner(region) else {
         // Not an error: a parameter of the function has no source in the body.
         return;
@@ -168,7 +172,7 @@ fn carried(body: &Body, region: Region, index: u32, into: &mut Vec<Value>) {
 }
 
 /// Adds the values that may reach result `index` of an op.
-fn yielded(unit: &Unit, body: &Body, op: Op, index: u32, into: &mut Vec<Value>) {
+fn add_yielded_sources(unit: &Unit, body: &Body, op: Op, index: u32, into: &mut Vec<Value>) {
     let index = index as usize;
     match body.kind(op) {
         OpKind::If | OpKind::Switch(_) | OpKind::Invoke(_) => {
@@ -212,7 +216,7 @@ fn yielded(unit: &Unit, body: &Body, op: Op, index: u32, into: &mut Vec<Value>) 
 
 /// Replaces all remaining loads from markers by zero. Returns true if any existed.
 pub(crate) fn erase_loads(unit: &mut Unit, body: &mut Body) -> bool {
-    let loads = reads(unit, body);
+    let loads = marker_reads(unit, body);
     let found = !loads.is_empty();
     for op in loads {
         let value = body.result(op);

@@ -9,7 +9,7 @@ use gradus_ir::{Body, FuncId, Unit};
 use std::collections::{HashMap, HashSet};
 
 /// Returns the functions whose differentiation must wait for the link.
-pub(super) fn waiting(unit: &Unit) -> HashSet<FuncId> {
+pub(super) fn functions_deferred_to_link(unit: &Unit) -> HashSet<FuncId> {
     let mut found = HashSet::new();
     let mut users: HashMap<FuncId, Vec<FuncId>> = HashMap::new();
     for (site, function) in unit.functions.iter() {

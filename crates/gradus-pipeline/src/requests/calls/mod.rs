@@ -12,14 +12,14 @@ mod rewrite;
 mod tape_size;
 
 use super::Roots;
-pub(crate) use crate::requests::calls::tape_size::{Allocated, Sizes, settle};
+pub(crate) use crate::requests::calls::tape_size::{Sizes, StatedTapeSize, emit_size_functions};
 use gradus_ad::Mode;
 use gradus_ir::externals::{Entry, EntryMode, differentiation_call, marker_named};
 use gradus_ir::{
     Body, Builder, Code, ConstKind, Diagnostic, FuncId, Linkage, Op, Severity, Unit, Value,
 };
-use parse::{Asks, Call};
-use rewrite::Wanted;
+use parse::{Call, RequestKind};
+use rewrite::ResultForm;
 pub(crate) use rewrite::frame_memory;
 use std::collections::HashSet;
 
@@ -52,7 +52,7 @@ pub(crate) fn lower(
 ) -> Lowered {
     let mut lowered = Lowered::default();
     let waiting = match partial {
-        true => deferred_to_link::waiting(unit),
+        true => deferred_to_link::functions_deferred_to_link(unit),
         false => HashSet::new(),
     };
     for site in unit.functions.ids().collect::<Vec<_>>() {
@@ -60,7 +60,7 @@ pub(crate) fn lower(
             continue;
         };
         let left = lowered.left;
-        let at = Place {
+        let at = CallPosition {
             site,
             in_kernel: in_kernels(&unit.functions[site].name),
         };
@@ -76,23 +76,23 @@ pub(crate) fn lower(
         }
         match lowered.left == left {
             true => changed |= activity_markers::erase_loads(unit, &mut body),
-            false => activity_markers::load_again(unit, &mut body),
+            false => activity_markers::restore_marker_loads(unit, &mut body),
         }
         unit.functions[site].body = Some(body);
         if changed {
             lowered.changed.push(site);
         }
     }
-    lowered.findings.extend(roots.weaker_sweeps(unit));
+    lowered.findings.extend(roots.strong_zero_mismatches(unit));
     lowered
 }
 
 /// Replaces the marker loads of differentiation calls before code motion.
-pub(crate) fn settle_markers(unit: &mut Unit) {
+pub(crate) fn replace_marker_loads(unit: &mut Unit) {
     for site in unit.functions.ids().collect::<Vec<_>>() {
         if let Some(mut body) = unit.functions[site].body.take() {
             if !find(unit, &body).is_empty() {
-                activity_markers::settle_loads(unit, &mut body);
+                activity_markers::replace_marker_loads(unit, &mut body);
             }
             unit.functions[site].body = Some(body);
         }
@@ -100,7 +100,7 @@ pub(crate) fn settle_markers(unit: &mut Unit) {
 }
 
 /// Returns the differentiation calls of a body, each with the functions named.
-pub(crate) fn named(unit: &Unit, body: &Body) -> Vec<(Op, Vec<FuncId>)> {
+pub(crate) fn calls_with_named_functions(unit: &Unit, body: &Body) -> Vec<(Op, Vec<FuncId>)> {
     let function = |value| match unit.constant(body.as_const(value)?).kind {
         ConstKind::Func(func) => Some(func),
         _ => None,
@@ -114,7 +114,7 @@ pub(crate) fn named(unit: &Unit, body: &Body) -> Vec<(Op, Vec<FuncId>)> {
 }
 
 /// Returns true if a function's body has differentiation calls.
-pub(crate) fn asks(unit: &Unit, func: FuncId) -> bool {
+pub(crate) fn has_differentiation_calls(unit: &Unit, func: FuncId) -> bool {
     let body = unit.functions[func].body.as_deref();
     body.is_some_and(|body| !find(unit, body).is_empty())
 }
@@ -133,7 +133,7 @@ fn find(unit: &Unit, body: &Body) -> Vec<(Op, Entry)> {
 
 /// The position of calls.
 #[derive(Clone, Copy)]
-struct Place {
+struct CallPosition {
     /// The function.
     site: FuncId,
     /// True if the threads of a kernel run it.
@@ -144,7 +144,7 @@ struct Place {
 fn lower_one(
     unit: &mut Unit,
     body: &mut Body,
-    Place { site, in_kernel }: Place,
+    CallPosition { site, in_kernel }: CallPosition,
     op: Op,
     entry: Entry,
     roots: &mut Roots,
@@ -156,12 +156,12 @@ fn lower_one(
         op,
         site,
     };
-    let asks = asks_of(&call, entry)?;
+    let asks = request_kind(&call, entry)?;
     // A later link does not see device code of other sources either.
     let waiting = waiting.filter(|_| !in_kernel);
     let (args, place) = call.arguments();
     let Some((&(_, function), args)) = args.split_first() else {
-        return Err(call.bad(
+        return Err(call.error(
             Code::BadRequest,
             format!("`{}` without a function", entry.name),
         ));
@@ -170,7 +170,7 @@ fn lower_one(
     if waiting.is_some_and(|w| w.contains(&primal)) {
         return Ok(false);
     }
-    let primal = match callable(unit, primal) {
+    let primal = match with_body_or_wrapper(unit, primal) {
         Some(primal) => primal,
         None => {
             let call = Call {
@@ -179,7 +179,7 @@ fn lower_one(
                 op,
                 site,
             };
-            let mut finding = unseen(&call, primal);
+            let mut finding = undefined_function_error(&call, primal);
             if waiting.is_none() {
                 return Err(finding);
             }
@@ -196,13 +196,13 @@ fn lower_one(
     };
     let mut parsed = parse::parse(call, primal, asks, args, place)?;
     parsed.variant.concurrent = in_kernel;
-    let wanted = wanted(body, op, parsed.result_place);
+    let wanted = result_form(body, op, parsed.result_place);
     if asks.size_only {
-        tape_size::ask(unit, body, (op, site), &parsed, roots, wanted)?;
+        tape_size::lower_size_query(unit, body, (op, site), &parsed, roots, wanted)?;
         return Ok(true);
     }
     let signature = parsed.variant.signature(unit);
-    if !rewrite::fits(unit, &signature, wanted) {
+    if !rewrite::result_scalars_match(unit, &signature, wanted) {
         let call = Call {
             unit,
             body,
@@ -213,13 +213,13 @@ fn lower_one(
     }
     let span = unit.span(body.ops[op].loc);
     let derivative = roots.root(unit, &parsed.variant, span);
-    tape_size::check(unit, body, (op, site), &parsed, roots, derivative);
+    tape_size::check_tape_size(unit, body, (op, site), &parsed, roots, derivative);
     rewrite::rewrite(unit, body, op, &parsed, derivative, wanted);
     Ok(true)
 }
 
-fn asks_of(call: &Call<'_>, entry: Entry) -> Result<Asks, Diagnostic> {
-    let asks = |mode, size_only| Ok(Asks { mode, size_only });
+fn request_kind(call: &Call<'_>, entry: Entry) -> Result<RequestKind, Diagnostic> {
+    let asks = |mode, size_only| Ok(RequestKind { mode, size_only });
     let message = match entry.mode {
         EntryMode::Reverse => return asks(Mode::Combined, false),
         EntryMode::Forward => return asks(Mode::Forward, false),
@@ -229,7 +229,7 @@ fn asks_of(call: &Call<'_>, entry: Entry) -> Result<Asks, Diagnostic> {
         EntryMode::ForwardSplit => {
             let message = format!("`{}`: a tape holds no tangents", entry.name);
             let help = "ask for the tangent with `__enzyme_fwddiff`, which runs the function again";
-            return Err(call.bad(Code::SplitMode, message).help(help));
+            return Err(call.error(Code::SplitMode, message).help(help));
         }
         EntryMode::VirtualReverse | EntryMode::Batch | EntryMode::Other => {
             format!("`{}` is not supported", entry.name)
@@ -237,19 +237,19 @@ fn asks_of(call: &Call<'_>, entry: Entry) -> Result<Asks, Diagnostic> {
     };
     let help =
         "write the program without it; `docs/interface-words.md` lists the words that are honoured";
-    Err(call.bad(Code::UnsupportedKeyword, message).help(help))
+    Err(call.error(Code::UnsupportedKeyword, message).help(help))
 }
 
 /// Returns the function named by a call.
 fn function_of(call: &Call<'_>, value: Value) -> Result<FuncId, Diagnostic> {
-    let settled = activity_markers::settled(call.unit, call.body, value);
+    let settled = activity_markers::constant_on_all_paths(call.unit, call.body, value);
     let constant = settled.and_then(|v| call.body.as_const(v));
     match constant.map(|id| &call.unit.constant(id).kind) {
         Some(ConstKind::Func(func)) => {
             let ty = call.unit.functions[*func].ty;
             if call.unit.types.is_variadic(ty) {
                 let message = "a function with variable arguments cannot be differentiated";
-                return Err(call.bad(Code::Variadic, message));
+                return Err(call.error(Code::Variadic, message));
             }
             Ok(*func)
         }
@@ -257,13 +257,13 @@ fn function_of(call: &Call<'_>, value: Value) -> Result<FuncId, Diagnostic> {
             let message = "the function to differentiate is not known here";
             let help =
                 "name it in the call; a pointer that is only known at run time has no derivative";
-            Err(call.bad(Code::BadRequest, message).help(help))
+            Err(call.error(Code::BadRequest, message).help(help))
         }
     }
 }
 
 /// Returns the function itself if it has a body, or a wrapper if its derivative is known by name.
-fn callable(unit: &mut Unit, primal: FuncId) -> Option<FuncId> {
+fn with_body_or_wrapper(unit: &mut Unit, primal: FuncId) -> Option<FuncId> {
     if unit.functions[primal].body.is_some() {
         return Some(primal);
     }
@@ -292,30 +292,30 @@ fn callable(unit: &mut Unit, primal: FuncId) -> Option<FuncId> {
     Some(func)
 }
 
-fn unseen(call: &Call<'_>, primal: FuncId) -> Diagnostic {
+fn undefined_function_error(call: &Call<'_>, primal: FuncId) -> Diagnostic {
     let function = &call.unit.functions[primal];
     let name = function.source_name.as_ref().unwrap_or(&function.name);
     if function.defined {
         let message = format!("`{name}` cannot be brought into regions");
-        return call.bad(Code::NotImportable, message);
+        return call.error(Code::NotImportable, message);
     }
     let message = format!("`{name}` is defined in a file that is not seen here");
-    call.bad(Code::UnknownCallee, message)
+    call.error(Code::UnknownCallee, message)
         .help("give its file too, compiled the same way, in the same link")
 }
 
 /// Returns the result form stated by the call's prototype.
-fn wanted(body: &Body, op: Op, place: Option<(Value, gradus_ir::TypeId)>) -> Wanted {
+fn result_form(body: &Body, op: Op, place: Option<(Value, gradus_ir::TypeId)>) -> ResultForm {
     if let Some((place, ty)) = place {
-        return Wanted::Memory(ty, place);
+        return ResultForm::Memory(ty, place);
     }
     let value = match body.kind(op) {
         gradus_ir::OpKind::Invoke(_) => body.region_params(body.op_regions(op)[0]).first(),
         _ => body.results(op).first(),
     };
     match value {
-        Some(&value) if body.has_uses(value) => Wanted::Value(body.ty(value)),
-        _ => Wanted::Nothing,
+        Some(&value) if body.has_uses(value) => ResultForm::Value(body.ty(value)),
+        _ => ResultForm::Nothing,
     }
 }
 
@@ -327,7 +327,7 @@ fn result_misfit(call: &Call<'_>, results: usize) -> Diagnostic {
             "the call's result is not a structure of the {n} numbers that this derivative returns"
         ),
     };
-    call.bad(Code::BadRequest, message).help(
+    call.error(Code::BadRequest, message).help(
         "declare the call with a result that holds the adjoint of each `out` argument in order \
          (forward mode: the tangent of the result)",
     )

@@ -18,7 +18,7 @@ use std::ops::Range;
 
 /// The source of a value for a parameter of the derivative.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Passed {
+pub(crate) enum ArgumentSource {
     /// An argument of the call, converted back from C's default argument promotions.
     Direct(Value),
     /// A load at an offset in bytes from a pointer: the call passes a structure in memory, and the function
@@ -38,13 +38,13 @@ pub(crate) struct Parsed {
     /// The requested derivative.
     pub variant: Variant,
     /// The value for each parameter of the primal.
-    pub primal: Vec<Passed>,
+    pub primal: Vec<ArgumentSource>,
     /// The shadow or tangent of each parameter of the primal, by batch index.
-    pub shadows: Vec<Vec<Passed>>,
+    pub shadows: Vec<Vec<ArgumentSource>>,
     /// Address and type of the result, if the call returns a structure in memory.
     pub result_place: Option<(Value, TypeId)>,
     /// The cotangents of the result, by batch index; empty means ones.
-    pub cotangents: Vec<Passed>,
+    pub cotangents: Vec<ArgumentSource>,
     /// The tape argument.
     pub tape: Option<Value>,
     /// The size in bytes of the tape's memory, as stated by the call.
@@ -53,7 +53,7 @@ pub(crate) struct Parsed {
 
 /// The kind of request of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Asks {
+pub(crate) struct RequestKind {
     /// The derivative.
     pub mode: Mode,
     /// True if the call requests the tape's size instead.
@@ -71,7 +71,7 @@ pub(crate) struct Call<'a> {
 
 impl Call<'_> {
     /// Returns an error at the line of the call.
-    pub(crate) fn bad(&self, code: Code, message: impl Into<String>) -> Diagnostic {
+    pub(crate) fn error(&self, code: Code, message: impl Into<String>) -> Diagnostic {
         let site = &self.unit.functions[self.site];
         let name = site.source_name.as_ref().unwrap_or(&site.name);
         Diagnostic::error(code, message)
@@ -126,12 +126,12 @@ struct Parser<'a> {
     call: Call<'a>,
     primal: FuncId,
     reverse: bool,
-    asks: Asks,
+    asks: RequestKind,
     tokens: Vec<Token>,
     next: usize,
     variant: Variant,
-    passed: Vec<Passed>,
-    shadows: Vec<Vec<Passed>>,
+    passed: Vec<ArgumentSource>,
+    shadows: Vec<Vec<ArgumentSource>>,
     result_place: Option<(Value, TypeId)>,
     /// The result words of the call.
     on_result: Vec<Marker>,
@@ -142,7 +142,7 @@ struct Parser<'a> {
     begun: bool,
     not_overwritten: bool,
     by_reference: Option<u64>,
-    cotangents: Vec<Passed>,
+    cotangents: Vec<ArgumentSource>,
     tape: Option<Value>,
     allocated: Option<Value>,
 }
@@ -154,7 +154,7 @@ struct Parser<'a> {
 pub(crate) fn parse(
     call: Call<'_>,
     primal: FuncId,
-    asks: Asks,
+    asks: RequestKind,
     args: &[(usize, Value)],
     result_place: Option<(Value, TypeId)>,
 ) -> Result<Parsed, Diagnostic> {
@@ -195,13 +195,15 @@ pub(crate) fn parse(
     parser.read_tokens(args)?;
     parser.result_parameter()?;
     match asks.size_only && parser.has_no_values() {
-        true => parser.activities_alone()?,
+        true => parser.read_bare_activities()?,
         false => parser.arguments()?,
     }
     parser.result()?;
-    parser.rest()?;
+    parser.read_after_arguments()?;
     if parser.param_type_attr(0, "sret").is_some() && parser.variant.primal_result {
-        return Err(parser.bad("`primal_return` of a function that returns a structure in memory"));
+        return Err(
+            parser.error("`primal_return` of a function that returns a structure in memory")
+        );
     }
     Ok(Parsed {
         variant: parser.variant,
@@ -215,8 +217,8 @@ pub(crate) fn parse(
 }
 
 impl<'a> Parser<'a> {
-    fn bad(&self, message: impl Into<String>) -> Diagnostic {
-        self.call.bad(Code::BadRequest, message)
+    fn error(&self, message: impl Into<String>) -> Diagnostic {
+        self.call.error(Code::BadRequest, message)
     }
 
     fn name(&self) -> &'a str {
@@ -261,7 +263,7 @@ impl<'a> Parser<'a> {
                 Origin::Mixed => {
                     let message = format!("argument {index} is a marker on some ways only");
                     return Err(self
-                        .bad(message)
+                        .error(message)
                         .help("write each marker in the call itself"));
                 }
             };
@@ -279,14 +281,14 @@ impl<'a> Parser<'a> {
         if self.reverse {
             let message = format!("`{}` returns a structure", self.name());
             let help = "let it write the structure through a pointer, and pass that as `dup`";
-            return Err(self.bad(message).help(help));
+            return Err(self.error(message).help(help));
         }
         let Some((place, _)) = self.result_place.take() else {
             let message = format!("`{}` returns a structure, the call does not", self.name());
-            return Err(self.bad(message));
+            return Err(self.error(message));
         };
-        self.passed.push(Passed::Scratch(ty));
-        self.shadows.push(vec![Passed::Direct(place)]);
+        self.passed.push(ArgumentSource::Scratch(ty));
+        self.shadows.push(vec![ArgumentSource::Direct(place)]);
         self.variant.args.push(ArgActivity::Dup);
         self.variant.overwritten.push(true);
         Ok(())
@@ -311,10 +313,10 @@ impl<'a> Parser<'a> {
             }
         }
         if between == Some(true) {
-            self.between()?;
+            self.read_interleave()?;
         }
         for group in waiting {
-            let lane = self.values("the shadow of", &group)?;
+            let lane = self.read_group("the shadow of", &group)?;
             for (index, passed) in group.zip(lane) {
                 self.shadows[index] = vec![passed];
             }
@@ -323,7 +325,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Reads the word between the arguments and the shadows.
-    fn between(&mut self) -> Result<(), Diagnostic> {
+    fn read_interleave(&mut self) -> Result<(), Diagnostic> {
         if let Some(Token::Marker(Marker::Interleave)) = self.tokens.get(self.next) {
             self.next += 1;
             return Ok(());
@@ -333,7 +335,7 @@ impl<'a> Parser<'a> {
             self.name()
         );
         let help = "give all arguments, `enzyme_interleave`, then all shadows; or the word before the first argument";
-        Err(self.bad(message).help(help))
+        Err(self.error(message).help(help))
     }
 
     /// Reads the flags at this position. Returns the activity marker of the next argument, if any.
@@ -341,7 +343,7 @@ impl<'a> Parser<'a> {
         let mut activity = None;
         while let Some(&Token::Marker(marker)) = self.tokens.get(self.next) {
             self.next += 1;
-            self.note(marker)?;
+            self.record_word(marker)?;
             match marker {
                 Marker::Width => self.width()?,
                 Marker::PrimalReturn => self.variant.primal_result = true,
@@ -350,7 +352,7 @@ impl<'a> Parser<'a> {
                 Marker::Interleave => {
                     let message = "`interleave` stands inside the arguments";
                     let help = "it stands before all arguments, or between them and their shadows";
-                    return Err(self.bad(message).help(help));
+                    return Err(self.error(message).help(help));
                 }
                 Marker::NotOverwritten => self.not_overwritten = true,
                 Marker::Tape => self.tape = Some(self.tape_value()?),
@@ -360,14 +362,14 @@ impl<'a> Parser<'a> {
                     let bytes = self.call.body.as_int(self.call.unit, bytes);
                     let bytes = bytes.and_then(|n| u64::try_from(n).ok());
                     self.by_reference =
-                        Some(bytes.ok_or_else(|| self.bad("`byref` takes a constant"))?);
+                        Some(bytes.ok_or_else(|| self.error("`byref` takes a constant"))?);
                 }
                 Marker::NoFree if self.asks.mode == Mode::Reverse => {
                     let message =
                         "a return sweep uses its tape up: `nofree` is not supported there";
                     let help =
                         "leave `nofree` out, and do the augmented run again for another sweep";
-                    return Err(self.call.bad(Code::SplitMode, message).help(help));
+                    return Err(self.call.error(Code::SplitMode, message).help(help));
                 }
                 Marker::ConstReturn
                 | Marker::DupReturn
@@ -377,10 +379,13 @@ impl<'a> Parser<'a> {
                 Marker::Unsupported(name) => {
                     let message = format!("the marker `enzyme_{name}` is not supported");
                     let help = "leave the marker out; `docs/interface-words.md` lists the words that are honoured";
-                    return Err(self.call.bad(Code::UnsupportedKeyword, message).help(help));
+                    return Err(self
+                        .call
+                        .error(Code::UnsupportedKeyword, message)
+                        .help(help));
                 }
                 _ if activity.is_some() => {
-                    return Err(self.bad("two activity markers in a row"));
+                    return Err(self.error("two activity markers in a row"));
                 }
                 _ => activity = Some(marker),
             }
@@ -397,10 +402,10 @@ impl<'a> Parser<'a> {
                 let ty = self.call.body.ty(value);
                 match self.call.unit.types.int_bits(ty) {
                     Some(32 | 64) => Ok(value),
-                    _ => Err(self.bad(format!("`{marker}` takes a number of bytes"))),
+                    _ => Err(self.error(format!("`{marker}` takes a number of bytes"))),
                 }
             }
-            _ => Err(self.bad(format!("`{marker}` takes a number of bytes"))),
+            _ => Err(self.error(format!("`{marker}` takes a number of bytes"))),
         }
     }
 
@@ -415,8 +420,8 @@ impl<'a> Parser<'a> {
                 self.variant.width = lanes;
                 Ok(())
             }
-            Some(1..=64) => Err(self.bad("`width` stands behind an argument with a shadow")),
-            _ => Err(self.bad("`width` takes a constant from 1 to 64")),
+            Some(1..=64) => Err(self.error("`width` stands behind an argument with a shadow")),
+            _ => Err(self.error("`width` takes a constant from 1 to 64")),
         }
     }
 
@@ -428,7 +433,7 @@ impl<'a> Parser<'a> {
             Some(Token::Value(value, by_value)) => Ok((value, by_value)),
             Some(Token::Marker(marker)) => {
                 let name = self.param_name(index);
-                Err(self.bad(format!(
+                Err(self.error(format!(
                     "{what} `{name}` is missing before a marker ({marker:?})"
                 )))
             }
@@ -439,7 +444,7 @@ impl<'a> Parser<'a> {
                     self.name()
                 );
                 Err(self
-                    .bad(message)
+                    .error(message)
                     .help("a pointer without a marker is `dup`: its shadow follows it"))
             }
         }
@@ -456,38 +461,38 @@ impl<'a> Parser<'a> {
             true => Some(self.value("the distance of the shadows of", group.start)?.0),
             false => None,
         };
-        let values = self.values(ARGUMENT, &group)?;
+        let values = self.read_group(ARGUMENT, &group)?;
         let marker = match marker {
             Some(marker) => marker,
             None => self.default_marker(&group)?,
         };
         let activities = self.activities(&group, marker)?;
         let has_shadow = !matches!(marker, Marker::Const | Marker::Out);
-        let mut lanes: Vec<Vec<Passed>> = Vec::new();
+        let mut lanes: Vec<Vec<ArgumentSource>> = Vec::new();
         let later = has_shadow && self.interleaved;
         if later && (stride.is_some() || self.variant.width > 1) {
-            return Err(self.bad("`interleave` goes with one shadow for each argument"));
+            return Err(self.error("`interleave` goes with one shadow for each argument"));
         }
         if later {
             // All shadows follow after all arguments.
         } else if let Some(stride) = stride {
-            let base = self.values("the shadow of", &group)?;
+            let base = self.read_group("the shadow of", &group)?;
             let pointer = self.call.unit.types.is_ptr(self.params()[group.start]);
-            let (true, [Passed::Direct(base)]) = (pointer, &base[..]) else {
-                return Err(self.bad("`dupv` takes a pointer"));
+            let (true, [ArgumentSource::Direct(base)]) = (pointer, &base[..]) else {
+                return Err(self.error("`dupv` takes a pointer"));
             };
             let base = *base;
-            let lane = |lane| vec![Passed::Strided(base, stride, lane)];
+            let lane = |lane| vec![ArgumentSource::Strided(base, stride, lane)];
             lanes.extend((0..self.variant.width).map(lane));
         } else if has_shadow {
             for _ in 0..self.variant.width {
-                let lane = self.values("the shadow of", &group)?;
-                if self.reverse && lane.iter().any(|p| matches!(p, Passed::CopyOf(..))) {
+                let lane = self.read_group("the shadow of", &group)?;
+                if self.reverse && lane.iter().any(|p| matches!(p, ArgumentSource::CopyOf(..))) {
                     let message = format!(
                         "the shadow of `{}` is passed by value",
                         self.param_name(group.start)
                     );
-                    return Err(self.bad(message).help("pass the address of the shadow"));
+                    return Err(self.error(message).help("pass the address of the shadow"));
                 }
                 lanes.push(lane);
             }
@@ -512,7 +517,11 @@ impl<'a> Parser<'a> {
     }
 
     /// Reads a value of fitting type for each parameter of a group.
-    fn values(&mut self, what: &str, group: &Range<usize>) -> Result<Vec<Passed>, Diagnostic> {
+    fn read_group(
+        &mut self,
+        what: &str,
+        group: &Range<usize>,
+    ) -> Result<Vec<ArgumentSource>, Diagnostic> {
         let mut values = Vec::new();
         for index in group.clone() {
             let to = self.params()[index];
@@ -523,21 +532,21 @@ impl<'a> Parser<'a> {
             let referred = self.by_reference;
             let by_value = by_value.or(referred.filter(|_| what == ARGUMENT || taken.is_none()));
             if let (Some(given), true) = (referred, what == ARGUMENT) {
-                self.fits_reference(given, group, taken)?;
+                self.check_byref_size(given, group, taken)?;
             }
             values.push(match (by_value, taken) {
                 (Some(bytes), Some(taken)) if bytes == self.size_bytes(taken) => {
-                    Passed::CopyOf(value, taken)
+                    ArgumentSource::CopyOf(value, taken)
                 }
                 (Some(_), None) if index == group.start && !self.call.unit.types.is_ptr(to) => {
-                    let part = |i| Passed::At(value, 8 * i as i64);
+                    let part = |i| ArgumentSource::At(value, 8 * i as i64);
                     return Ok((0..group.len()).map(part).collect());
                 }
                 (None, Some(_)) if what == ARGUMENT => {
                     return Err(self.misfit(what, index, from, to));
                 }
                 (None, _) if conversion(self.call.unit, from, to).is_some() => {
-                    Passed::Direct(value)
+                    ArgumentSource::Direct(value)
                 }
                 _ => return Err(self.misfit(what, index, from, to)),
             });
@@ -559,7 +568,7 @@ impl<'a> Parser<'a> {
             describe(unit, to),
         );
         let finding = self
-            .bad(message)
+            .error(message)
             .help("cast the argument to the parameter's type in the call");
         // A marker that the program defines as a constant arrives as a number.
         match unit.types.int_bits(from) {
@@ -580,7 +589,7 @@ impl<'a> Parser<'a> {
             (true, false) if self.reverse => Ok(Marker::Out),
             (true, true) if self.reverse => {
                 let name = self.param_name(group.start);
-                Err(self.bad(format!(
+                Err(self.error(format!(
                     "`{name}` holds pointers and numbers and needs a marker"
                 )))
             }
@@ -610,19 +619,19 @@ impl<'a> Parser<'a> {
         match marker {
             Marker::Const => Ok(ArgActivity::Const),
             Marker::Out if !self.reverse => {
-                Err(self.bad(format!("`out` on `{name}` in forward mode: it takes `dup`")))
+                Err(self.error(format!("`out` on `{name}` in forward mode: it takes `dup`")))
             }
             Marker::Out if float => Ok(ArgActivity::Active),
             Marker::Out if pointer => {
-                Err(self.bad(format!("`out` on the pointer `{name}`: it takes `dup`")))
+                Err(self.error(format!("`out` on the pointer `{name}`: it takes `dup`")))
             }
             _ if !float && !pointer && part => Ok(ArgActivity::Const),
             _ if !float && !pointer => {
-                Err(self.bad(format!("`{name}` is an integer and has no derivative: it takes `const`")))
+                Err(self.error(format!("`{name}` is an integer and has no derivative: it takes `const`")))
             }
             Marker::DupNoNeed | Marker::DupNoNeedStrided if pointer => Ok(ArgActivity::DupNoNeed),
             _ if pointer => Ok(ArgActivity::Dup),
-            _ if self.reverse => Err(self.bad(format!(
+            _ if self.reverse => Err(self.error(format!(
                 "`dup` on the number `{name}` in reverse mode: its adjoint is returned, it takes `out`"
             ))),
             _ => Ok(ArgActivity::Active),
@@ -634,7 +643,7 @@ impl<'a> Parser<'a> {
         let Some(ty) = unit.result_type(unit.functions[self.primal].ty) else {
             unreachable!("the type of a function is a function type");
         };
-        self.note_words_behind()?;
+        self.record_trailing_words()?;
         self.words_fit_result(ty)?;
         if self.on_result.contains(&Marker::ConstReturn) || unit.types.is_void(ty) {
             return Ok(());
@@ -645,7 +654,7 @@ impl<'a> Parser<'a> {
             (true, _) if self.reverse && !scalar => {
                 let message = format!("`{}` returns a structure", self.name());
                 let help = "let it write the structure through a pointer, and pass that as `dup`";
-                return Err(self.bad(message).help(help));
+                return Err(self.error(message).help(help));
             }
             (true, _) => ResultActivity::Active,
             (false, true) if !self.reverse || dup_return => ResultActivity::Dup,
@@ -658,7 +667,7 @@ impl<'a> Parser<'a> {
 /// Returns the diagnostic on an argument with a marker's prefix that is not a marker.
 fn unknown_marker(call: &Call<'_>, name: &str) -> Diagnostic {
     let message = format!("`{name}` is no marker of the call interface");
-    call.bad(Code::UnsupportedKeyword, message)
+    call.error(Code::UnsupportedKeyword, message)
         .help("correct the name; `docs/interface-words.md` lists the words that are honoured")
 }
 

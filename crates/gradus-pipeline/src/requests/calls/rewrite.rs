@@ -4,14 +4,14 @@
 //! call's own prototype. If the two differ, both have equal scalars at equal offsets (checked by [`fits`])
 //! and are converted through memory, which LLVM removes.
 
-use super::parse::{Parsed, Passed, conversion};
+use super::parse::{ArgumentSource, Parsed, conversion};
 use crate::requests::abi::leaves;
 use gradus_ad::{ParamRole, Signature};
 use gradus_ir::{AttrSet, Body, Builder, CallInfo, FuncId, Op, OpKind, TypeId, Unit, Value};
 
 /// The result form stated by a call's prototype.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Wanted {
+pub(crate) enum ResultForm {
     /// The result is unused.
     Nothing,
     /// A value of this type.
@@ -33,10 +33,14 @@ fn layout_type(unit: &mut Unit, signature: &Signature) -> Option<TypeId> {
 }
 
 /// Returns true if a derivative's results equal the scalars stated by the call's prototype.
-pub(crate) fn fits(unit: &mut Unit, signature: &Signature, wanted: Wanted) -> bool {
+pub(crate) fn result_scalars_match(
+    unit: &mut Unit,
+    signature: &Signature,
+    wanted: ResultForm,
+) -> bool {
     let stated = match wanted {
-        Wanted::Nothing => return true,
-        Wanted::Value(ty) | Wanted::Memory(ty, _) => ty,
+        ResultForm::Nothing => return true,
+        ResultForm::Value(ty) | ResultForm::Memory(ty, _) => ty,
     };
     layout_type(unit, signature).is_some_and(|ty| leaves(unit, ty) == leaves(unit, stated))
 }
@@ -48,7 +52,7 @@ pub(crate) fn rewrite(
     op: Op,
     parsed: &Parsed,
     derivative: FuncId,
-    wanted: Wanted,
+    wanted: ResultForm,
 ) {
     let signature = parsed.variant.signature(unit);
     let args = arguments(unit, body, op, parsed, &signature);
@@ -63,7 +67,7 @@ pub(crate) fn replace(
     derivative: FuncId,
     args: &[Value],
     signature: &Signature,
-    wanted: Wanted,
+    wanted: ResultForm,
 ) {
     let info = CallInfo::plain(signature.ty);
     match body.kind(op) {
@@ -75,7 +79,7 @@ pub(crate) fn replace(
             let callee = build.func(derivative);
             let call = build.call_with(info, callee, args);
             let result = build.body.results(call).first().copied();
-            let value = deliver(&mut build, signature, result, wanted);
+            let value = convert_result(&mut build, signature, result, wanted);
             if let Some(&old) = body.results(op).first() {
                 let new = value.unwrap_or_else(|| poison(unit, body, old));
                 body.replace_uses(old, new);
@@ -98,7 +102,7 @@ fn invoke(
     derivative: FuncId,
     args: &[Value],
     signature: &Signature,
-    wanted: Wanted,
+    wanted: ResultForm,
 ) {
     let normal = body.op_regions(op)[0];
     let old = body.region_params(normal).first().copied();
@@ -109,7 +113,7 @@ fn invoke(
     if let Some(first) = build.body.first(normal) {
         build.set_insertion_before(first);
     }
-    let value = deliver(&mut build, signature, new, wanted);
+    let value = convert_result(&mut build, signature, new, wanted);
     if let Some(old) = old {
         let value = value.unwrap_or_else(|| poison(unit, body, old));
         body.replace_uses(old, value);
@@ -150,21 +154,21 @@ fn arguments(
         .collect()
 }
 
-fn pass(build: &mut Builder<'_>, passed: Passed, ty: TypeId) -> Value {
+fn pass(build: &mut Builder<'_>, passed: ArgumentSource, ty: TypeId) -> Value {
     match passed {
-        Passed::Direct(value) => {
+        ArgumentSource::Direct(value) => {
             let from = build.body.ty(value);
             match conversion(build.unit, from, ty) {
                 Some(Some(cast)) => build.cast(cast, value, ty),
                 _ => value,
             }
         }
-        Passed::At(base, offset) => {
+        ArgumentSource::At(base, offset) => {
             let offset = build.i64(offset);
             let place = build.byte_addr(base, offset);
             build.load(ty, place)
         }
-        Passed::Strided(base, stride, lane) => {
+        ArgumentSource::Strided(base, stride, lane) => {
             let wide = build.unit.types.int(64);
             let stride = match build.body.ty(stride) == wide {
                 true => stride,
@@ -174,13 +178,13 @@ fn pass(build: &mut Builder<'_>, passed: Passed, ty: TypeId) -> Value {
             let distance = build.mul(stride, lane);
             build.byte_addr(base, distance)
         }
-        Passed::CopyOf(from, structure) => {
+        ArgumentSource::CopyOf(from, structure) => {
             let to = frame_memory(build, &[structure]);
             let bytes = build.unit.layout.size_bytes(build.unit, structure);
             copy(build, to, from, bytes);
             to
         }
-        Passed::Scratch(structure) => frame_memory(build, &[structure]),
+        ArgumentSource::Scratch(structure) => frame_memory(build, &[structure]),
     }
 }
 
@@ -222,23 +226,23 @@ fn copy(build: &mut Builder<'_>, to: Value, from: Value, bytes: u64) {
 }
 
 /// Converts the derivative's result to the form stated by the call.
-fn deliver(
+fn convert_result(
     build: &mut Builder<'_>,
     signature: &Signature,
     result: Option<Value>,
-    wanted: Wanted,
+    wanted: ResultForm,
 ) -> Option<Value> {
     let result = result?;
     match wanted {
-        Wanted::Nothing => None,
-        Wanted::Value(ty) if build.body.ty(result) == ty => Some(result),
-        Wanted::Value(ty) => {
+        ResultForm::Nothing => None,
+        ResultForm::Value(ty) if build.body.ty(result) == ty => Some(result),
+        ResultForm::Value(ty) => {
             let all = layout_type(build.unit, signature)?;
             let memory = frame_memory(build, &[ty, all]);
             build.store(result, memory);
             Some(build.load(ty, memory))
         }
-        Wanted::Memory(_, place) => {
+        ResultForm::Memory(_, place) => {
             build.store(result, place);
             None
         }

@@ -3,7 +3,7 @@
 //! is checked then, or at run time if not constant.
 
 use super::parse::{Call, Parsed};
-use super::rewrite::{self, Wanted};
+use super::rewrite::{self, ResultForm};
 use super::{Roots, result_misfit};
 use gradus_ad::{Mode, ResultRole, Signature, stop_on_mismatch};
 use gradus_ir::{
@@ -16,7 +16,7 @@ pub(crate) type Sizes = Vec<(FuncId, FuncId)>;
 
 /// A size stated by a call as a constant.
 #[derive(Clone, Debug)]
-pub(crate) struct Allocated {
+pub(crate) struct StatedTapeSize {
     /// The root of the tape.
     pub root: FuncId,
     /// The size in bytes.
@@ -46,17 +46,17 @@ fn function(unit: &mut Unit, roots: &mut Roots, root: FuncId, ty: TypeId) -> Fun
 ///
 /// # Errors
 /// A call whose result is not an integer.
-pub(super) fn ask(
+pub(super) fn lower_size_query(
     unit: &mut Unit,
     body: &mut Body,
     (op, site): (Op, FuncId),
     parsed: &Parsed,
     roots: &mut Roots,
-    wanted: Wanted,
+    wanted: ResultForm,
 ) -> Result<(), Diagnostic> {
     let ty = match wanted {
-        Wanted::Value(ty) if unit.types.int_bits(ty).is_some_and(|bits| bits >= 32) => ty,
-        Wanted::Nothing => unit.types.int(64),
+        ResultForm::Value(ty) if unit.types.int_bits(ty).is_some_and(|bits| bits >= 32) => ty,
+        ResultForm::Nothing => unit.types.int(64),
         _ => {
             let call = Call {
                 unit,
@@ -82,7 +82,7 @@ pub(super) fn ask(
 }
 
 /// Checks that the memory passed by a call is large enough for the tape.
-pub(super) fn check(
+pub(super) fn check_tape_size(
     unit: &mut Unit,
     body: &mut Body,
     (op, site): (Op, FuncId),
@@ -98,7 +98,7 @@ pub(super) fn check(
     if let Some(bytes) = body.as_int(unit, allocated) {
         let function = &unit.functions[site];
         let name = function.source_name.as_ref().unwrap_or(&function.name);
-        roots.allocated.push(Allocated {
+        roots.allocated.push(StatedTapeSize {
             root,
             bytes: i64::try_from(bytes).unwrap_or(i64::MAX),
             place: (name.clone(), unit.span(body.ops[op].loc)),
@@ -119,7 +119,7 @@ pub(super) fn check(
 
 /// Emits the bodies of the size functions, once all derivatives are emitted. `bytes_of` returns the size of
 /// a root's tape. The diagnostics concern stated sizes that are too small.
-pub(crate) fn settle(
+pub(crate) fn emit_size_functions(
     unit: &mut Unit,
     roots: &Roots,
     bytes_of: &dyn Fn(FuncId) -> u64,
@@ -133,11 +133,11 @@ pub(crate) fn settle(
         build.return_(value);
         unit.functions[func].body = Some(Box::new(body));
     }
-    let small = |stated: &&Allocated| {
+    let small = |stated: &&StatedTapeSize| {
         u64::try_from(stated.bytes).is_ok_and(|bytes| bytes < bytes_of(stated.root))
     };
     let small = roots.allocated.iter().filter(small);
-    let finding = |stated: &Allocated| {
+    let finding = |stated: &StatedTapeSize| {
         let needed = bytes_of(stated.root);
         let message = format!("the tape takes {needed} bytes, {} are given", stated.bytes);
         Diagnostic::error(Code::SplitMode, message)

@@ -47,7 +47,7 @@ impl Parser<'_> {
     ///
     /// # Errors
     /// GRD0017: a word that contradicts an earlier word, and a second value for a word.
-    pub(super) fn note(&mut self, marker: Marker) -> Result<(), Diagnostic> {
+    pub(super) fn record_word(&mut self, marker: Marker) -> Result<(), Diagnostic> {
         let Some(word) = name(marker) else {
             // Not an error: the word does not concern the result.
             return Ok(());
@@ -55,7 +55,7 @@ impl Parser<'_> {
         if Token::Marker(marker).with_value().is_some() {
             if self.with_value.contains(&marker) {
                 let message = format!("`{word}` stands twice in the call");
-                return Err(self.bad(message).help("give the word once"));
+                return Err(self.error(message).help("give the word once"));
             }
             self.with_value.push(marker);
             return Ok(());
@@ -66,20 +66,22 @@ impl Parser<'_> {
         };
         if let Some(earlier) = self.on_result.iter().find(other).and_then(|m| name(*m)) {
             let message = format!("`{earlier}` and `{word}` contradict each other");
-            return Err(self.bad(message).help("leave one of the words out"));
+            return Err(self.error(message).help("leave one of the words out"));
         }
         self.on_result.push(marker);
         Ok(())
     }
 
     /// Records the result words after the arguments.
-    pub(super) fn note_words_behind(&mut self) -> Result<(), Diagnostic> {
+    pub(super) fn record_trailing_words(&mut self) -> Result<(), Diagnostic> {
         let behind = self.tokens[self.next.min(self.tokens.len())..].to_vec();
         let words = behind.iter().filter_map(|token| match token {
             Token::Marker(marker) if token.with_value().is_none() => Some(*marker),
             Token::Marker(_) | Token::Value(..) => None,
         });
-        words.into_iter().try_for_each(|marker| self.note(marker))
+        words
+            .into_iter()
+            .try_for_each(|marker| self.record_word(marker))
     }
 
     /// Checks that the result words fit a result of type `ty`.
@@ -95,7 +97,7 @@ impl Parser<'_> {
         let has_pointer = parts.iter().any(|(_, part)| unit.types.is_ptr(*part));
         let misfit = |word: &str, wanted: &str| {
             let message = format!("`{word}`, and `{}` does not return {wanted}", self.name());
-            Err(self.bad(message).help("leave the word out"))
+            Err(self.error(message).help("leave the word out"))
         };
         if self.on_result.contains(&Marker::DupReturn) && !has_pointer {
             return misfit("dup_return", "a pointer");
@@ -110,7 +112,7 @@ impl Parser<'_> {
     ///
     /// # Errors
     /// GRD0017: a wrong size, and a parameter that is a pointer or a number.
-    pub(super) fn fits_reference(
+    pub(super) fn check_byref_size(
         &self,
         given: u64,
         group: &Range<usize>,
@@ -126,7 +128,7 @@ impl Parser<'_> {
                     self.name()
                 );
                 let help = "leave `byref` out: it takes the address of a structure that the function takes by value";
-                return Err(self.bad(message).help(help));
+                return Err(self.error(message).help(help));
             }
             // Registers take eight bytes each. The last may be filled in part.
             None => {
@@ -146,18 +148,18 @@ impl Parser<'_> {
             self.name()
         );
         Err(self
-            .bad(message)
+            .error(message)
             .help(format!("give the structure's size: `sizeof({param})`")))
     }
 
     /// Refuses a word after the arguments on which the arguments depend.
-    pub(super) fn comes_late(&self, marker: Marker) -> Diagnostic {
+    pub(super) fn late_word_error(&self, marker: Marker) -> Diagnostic {
         let word = name(marker).unwrap_or_default();
         let message = format!(
             "`enzyme_{word}` stands behind the arguments of `{}`",
             self.name()
         );
-        self.bad(message)
+        self.error(message)
             .help("write the word and its value before the first argument")
     }
 }

@@ -1,7 +1,7 @@
 //! Split mode: parses the result's cotangents, the tape and its memory, after the arguments; and tape-size
 //! queries, which may give activities alone.
 
-use super::{Marker, Parser, Passed, Token, conversion};
+use super::{ArgumentSource, Marker, Parser, Token, conversion};
 use crate::requests::source_arguments;
 use gradus_ad::{Mode, TapeOwner};
 use gradus_ir::{Code, Diagnostic, Value};
@@ -14,7 +14,7 @@ impl Parser<'_> {
 
     /// Reads activities without arguments, as a size query may give them: an activity per argument, or
     /// none.
-    pub(super) fn activities_alone(&mut self) -> Result<(), Diagnostic> {
+    pub(super) fn read_bare_activities(&mut self) -> Result<(), Diagnostic> {
         let is_activity = |token: &Token| matches!(token, Token::Marker(m) if m.is_activity());
         let stated: Vec<Marker> = (self.tokens.iter().filter(|t| is_activity(t)))
             .filter_map(|token| match token {
@@ -31,7 +31,7 @@ impl Parser<'_> {
                 "{given} activities for the {taken} arguments of `{}`",
                 self.name()
             );
-            return Err(self.bad(message));
+            return Err(self.error(message));
         }
         for (number, argument) in arguments.into_iter().enumerate() {
             let marker = match stated.get(number) {
@@ -47,10 +47,10 @@ impl Parser<'_> {
     }
 
     /// Reads the words after the arguments: flags, the result's cotangents, the tape.
-    pub(super) fn rest(&mut self) -> Result<(), Diagnostic> {
+    pub(super) fn read_after_arguments(&mut self) -> Result<(), Diagnostic> {
         let marker = self.markers()?;
         if let Some(marker) = marker {
-            return Err(self.bad(format!(
+            return Err(self.error(format!(
                 "a marker ({marker:?}) without an argument behind it"
             )));
         }
@@ -59,16 +59,16 @@ impl Parser<'_> {
             Mode::Augmented => {}
             Mode::Reverse => self.cotangents_and_tape()?,
         }
-        self.split()?;
+        self.check_split_arguments()?;
         let left = self.tokens.len() - self.next;
         let late = self.tokens.get(self.next..).unwrap_or_default();
         if let Some(marker) = late.iter().find_map(Token::with_value) {
-            return Err(self.comes_late(marker));
+            return Err(self.late_word_error(marker));
         }
         if left > 0 {
             let message = format!("{left} more arguments than `{}` takes", self.name());
             let help = "each `dup` takes the argument and its shadow; others take one value";
-            return Err(self.bad(message).help(help));
+            return Err(self.error(message).help(help));
         }
         Ok(())
     }
@@ -91,12 +91,12 @@ impl Parser<'_> {
                         "the cotangent of the result of `{}` is missing",
                         self.name()
                     );
-                    return Err(self.bad(message).help(
+                    return Err(self.error(message).help(
                         "behind the arguments come the result's cotangent (1.0 for a gradient) and the tape",
                     ));
                 };
                 self.next += 1;
-                self.cotangents.push(Passed::Direct(value));
+                self.cotangents.push(ArgumentSource::Direct(value));
             }
             self.markers()?;
         }
@@ -108,12 +108,12 @@ impl Parser<'_> {
     }
 
     /// Checks the split interface's arguments, which other modes refuse.
-    fn split(&mut self) -> Result<(), Diagnostic> {
+    fn check_split_arguments(&mut self) -> Result<(), Diagnostic> {
         let split = matches!(self.asks.mode, Mode::Augmented | Mode::Reverse);
         let given = self.tape.is_some() || self.allocated.is_some();
         if !split && given {
             let message = "`tape` and `allocated` belong to the split interface";
-            return Err(self.call.bad(Code::SplitMode, message).help(
+            return Err(self.call.error(Code::SplitMode, message).help(
                 "they go with `__enzyme_augmentfwd`, `__enzyme_reverse` and `__enzyme_augmentsize`",
             ));
         }
@@ -122,7 +122,7 @@ impl Parser<'_> {
         }
         if self.asks.mode == Mode::Augmented && self.tape.is_some() != self.allocated.is_some() {
             let message = "`tape` and `allocated` go together in an augmented run";
-            return Err(self.call.bad(Code::SplitMode, message).help(
+            return Err(self.call.error(Code::SplitMode, message).help(
                 "give the tape's memory and its bytes, `__enzyme_augmentsize(f, …)`, or neither",
             ));
         }
@@ -145,7 +145,7 @@ impl Parser<'_> {
             }
             _ => Err(self
                 .call
-                .bad(Code::SplitMode, "the tape is missing")
+                .error(Code::SplitMode, "the tape is missing")
                 .help("give what the augmented run returned, last or behind `tape`")),
         }
     }
