@@ -26,10 +26,10 @@ pub fn run(session: &Session, args: &[OsString]) -> u8 {
         outln!("{}\n{}", what.function, checked.text.trim_end());
     }
     session.show(&checked.diagnostics);
-    if !checked.right {
+    if !checked.is_right {
         return status(&checked.diagnostics);
     }
-    match checked.elsewhere {
+    match checked.untested_reason_at_given_values {
         None => outln!("the derivative is right"),
         Some(why) => outln!("the derivative is right at other values; at those given {why}"),
     }

@@ -4,7 +4,7 @@
 use crate::options::{words, wrong};
 use crate::session::Session;
 use gradus::Language;
-use gradus::driver::{DriveOptions, Driven, drive};
+use gradus::driver::{DriveOptions, DriverOutcome, drive};
 use gradus::nvcc::nvcc as drive_nvcc;
 use gradus::pipeline::ParallelTarget;
 use std::ffi::OsString;
@@ -84,7 +84,7 @@ fn target(name: &str) -> Result<ParallelTarget, gradus::Diagnostic> {
 }
 
 /// Shows a driver's messages and reports. Returns the exit status.
-fn shown(session: &Session, asked: &Asked, driven: &Driven) -> u8 {
+fn shown(session: &Session, asked: &Asked, driven: &DriverOutcome) -> u8 {
     for remark in &driven.remarks {
         crate::said::err(format_args!("{remark}"));
     }

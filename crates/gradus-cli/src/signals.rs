@@ -2,7 +2,7 @@
 //! program dies of the signal. A limit on file sizes is not a signal here but an error of the failing
 //! write.
 
-use gradus::Leftovers;
+use gradus::TempFolders;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
@@ -10,7 +10,7 @@ use signal_hook::low_level::emulate_default_handler;
 use std::sync::Arc;
 
 /// Installs the handlers.
-pub fn watch(leftovers: &Leftovers) {
+pub fn watch(leftovers: &TempFolders) {
     // The failing write reports the error; the flag is never read.
     let _ = flag::register(SIGXFSZ, Arc::default());
     // Without the handler, a signal leaves temporary files.

@@ -1,6 +1,6 @@
 //! Reads the environment into [`Settings`], for the layers below.
 
-use gradus::{Leftovers, Limits, Settings};
+use gradus::{Limits, Settings, TempFolders};
 use std::ffi::OsString;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub fn settings() -> Settings {
         temp: std::env::temp_dir(),
         child,
         limits: Limits::default(),
-        leftovers: Leftovers::default(),
+        leftovers: TempFolders::default(),
         command: std::env::args_os()
             .map(|word| word.to_string_lossy().into_owned())
             .collect(),

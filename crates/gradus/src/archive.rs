@@ -29,7 +29,7 @@ const MAGIC: &[u8] = b"!<arch>\n";
 const HEADER: usize = 60;
 
 /// Creates an archive of members, given by name and content.
-pub(crate) fn of(members: &[(String, Vec<u8>)]) -> Vec<u8> {
+pub(crate) fn create(members: &[(String, Vec<u8>)]) -> Vec<u8> {
     let mut names = Vec::new();
     let mut headers = Vec::new();
     for (name, content) in members {
@@ -44,7 +44,10 @@ pub(crate) fn of(members: &[(String, Vec<u8>)]) -> Vec<u8> {
         };
         headers.push(header(&named, content.len()));
     }
-    let symbols: Vec<Vec<Vec<u8>>> = members.iter().map(|(_, bytes)| defined(bytes)).collect();
+    let symbols: Vec<Vec<Vec<u8>>> = members
+        .iter()
+        .map(|(_, bytes)| defined_symbols(bytes))
+        .collect();
     let table_len = symbols
         .iter()
         .flatten()
@@ -87,7 +90,7 @@ fn header(name: &str, len: usize) -> String {
 }
 
 /// Returns the global symbols defined by an object.
-pub(crate) fn defined(bytes: &[u8]) -> Vec<Vec<u8>> {
+pub(crate) fn defined_symbols(bytes: &[u8]) -> Vec<Vec<u8>> {
     let Ok(file) = object::File::parse(bytes) else {
         return Vec::new();
     };
@@ -111,7 +114,7 @@ fn even(len: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::of;
+    use super::create;
     use object::read::archive::ArchiveFile;
 
     #[test]
@@ -121,7 +124,7 @@ mod tests {
             ("with_a_long_name_in_it.o".to_string(), vec![4]),
             ("b.o".to_string(), Vec::new()),
         ];
-        let bytes = of(&members);
+        let bytes = create(&members);
         let archive = ArchiveFile::parse(&*bytes).expect("an archive");
         let read = archive.members().map(|member| {
             let member = member.expect("a member");

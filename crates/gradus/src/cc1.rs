@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// The two halves of a user's compilation.
 #[derive(Clone, Debug)]
-pub struct Halves {
+pub struct SplitCompilation {
     /// From source to unoptimised bitcode, with names and lines.
     pub front: Job,
     /// From bitcode to the user's output.
@@ -49,7 +49,7 @@ const SOURCE_OPTIONS: &[&str] = &[
 /// The debug information emitted by the front half if the user requested none; stripped before code
 /// generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Detail {
+pub enum DebugDetail {
     /// Lines, for diagnostics and reports.
     Lines,
     /// Lines, names and types, for headers.
@@ -65,7 +65,12 @@ pub fn language(args: &[String]) -> Language {
 }
 
 /// Splits a compilation. `bitcode` is the front half's output, `derived` the back half's input.
-pub fn halves(job: &Job, bitcode: &Path, derived: &Path, detail: Detail) -> Halves {
+pub fn split_compilation(
+    job: &Job,
+    bitcode: &Path,
+    derived: &Path,
+    detail: DebugDetail,
+) -> SplitCompilation {
     let level = level(&job.args);
     let debug = has_debug(&job.args);
     let detail = (!debug).then_some(detail);
@@ -82,7 +87,7 @@ pub fn halves(job: &Job, bitcode: &Path, derived: &Path, detail: Detail) -> Halv
         program: job.program.clone(),
         args,
     };
-    Halves {
+    SplitCompilation {
         front: of(front),
         back: of(back),
         level,
@@ -107,7 +112,7 @@ pub fn has_debug(args: &[String]) -> bool {
 }
 
 /// Returns the arguments of a back half with another input module and another output.
-pub fn redirected(back: &[String], derived: &Path, output: &Path) -> Vec<String> {
+pub fn with_input_and_output(back: &[String], derived: &Path, output: &Path) -> Vec<String> {
     let mut args = back.to_vec();
     if let Some(last) = args.last_mut() {
         *last = derived.display().to_string();
@@ -121,7 +126,7 @@ pub fn redirected(back: &[String], derived: &Path, output: &Path) -> Vec<String>
 
 /// Replaces the module name in LLVM text by the source's name; the compiler prints the name of the
 /// temporary file. Other bytes stay unchanged.
-pub fn named_after(text: Vec<u8>, source: &Path) -> Vec<u8> {
+pub fn with_module_name(text: Vec<u8>, source: &Path) -> Vec<u8> {
     const START: &[u8] = b"; ModuleID = '";
     let end = text.iter().position(|b| *b == b'\n');
     match end.filter(|_| text.starts_with(START)) {
@@ -134,8 +139,8 @@ pub fn named_after(text: Vec<u8>, source: &Path) -> Vec<u8> {
 }
 
 /// Returns the arguments of a back half without temporary paths, for reproducible fat objects.
-pub fn portable(back: &[String]) -> Vec<String> {
-    let mut args = redirected(back, Path::new("-"), Path::new("-"));
+pub fn without_temporary_paths(back: &[String]) -> Vec<String> {
+    let mut args = with_input_and_output(back, Path::new("-"), Path::new("-"));
     while let Some(at) = args.iter().position(|a| a == "-split-dwarf-output") {
         args.drain(at..args.len().min(at + 2));
     }
@@ -178,7 +183,7 @@ pub(crate) fn without_lto(job: &Job) -> Job {
 /// The options that select a compilation's output.
 pub(crate) const EMITS: [&str; 4] = ["-emit-obj", "-S", "-emit-llvm", "-emit-llvm-bc"];
 
-fn front(args: &[String], bitcode: &Path, detail: Option<Detail>) -> Vec<String> {
+fn front(args: &[String], bitcode: &Path, detail: Option<DebugDetail>) -> Vec<String> {
     let mut out = vec![
         "-cc1".to_string(),
         "-emit-llvm-bc".into(),
@@ -194,8 +199,8 @@ fn front(args: &[String], bitcode: &Path, detail: Option<Detail>) -> Vec<String>
     }
     if let Some(detail) = detail {
         let kind = match detail {
-            Detail::Lines => "line-tables-only",
-            Detail::Types => "constructor",
+            DebugDetail::Lines => "line-tables-only",
+            DebugDetail::Types => "constructor",
         };
         out.push(format!("-debug-info-kind={kind}"));
         out.push("-dwarf-version=5".into());
@@ -266,7 +271,12 @@ mod tests {
             "-cc1 -triple t -O0 -emit-obj -discard-value-names -ffunction-sections -I inc -DA=1 -Wall \
              -std=c11 -o a.o -x c a.c",
         );
-        let halves = halves(&whole, Path::new("a.bc"), Path::new("d.bc"), Detail::Lines);
+        let halves = split_compilation(
+            &whole,
+            Path::new("a.bc"),
+            Path::new("d.bc"),
+            DebugDetail::Lines,
+        );
         let front = halves.front.args.join(" ");
         assert!(front.contains("-O2") && !front.contains("-O0") && !front.contains("-emit-obj"));
         assert!(
@@ -288,7 +298,7 @@ mod tests {
                 .any(|arg| arg.contains("dwarf") || arg == "a.dwo")
         );
         assert_eq!(
-            portable(&given).join(" "),
+            without_temporary_paths(&given).join(" "),
             "-cc1 -triple t -O0 -emit-obj -discard-value-names -ffunction-sections -o - -x ir -"
         );
     }
@@ -310,7 +320,7 @@ mod tests {
 
     #[test]
     fn only_the_name_of_a_module_changes() {
-        let named = |text: &str| named_after(text.into(), Path::new("a.c"));
+        let named = |text: &str| with_module_name(text.into(), Path::new("a.c"));
         assert_eq!(named("; ModuleID = '/t/d.bc'\nx"), b"; ModuleID = 'a.c'\nx");
         for text in [
             "",
@@ -324,11 +334,11 @@ mod tests {
 
     #[test]
     fn without_a_level_the_front_end_still_optimises() {
-        let halves = halves(
+        let halves = split_compilation(
             &job("-cc1 -emit-obj -o a.o -x c a.c"),
             Path::new("b"),
             Path::new("d"),
-            Detail::Types,
+            DebugDetail::Types,
         );
         assert!(
             halves

@@ -36,7 +36,7 @@ pub fn compile(settings: &Settings, request: &Request) -> Reply {
     let reply = match run(settings, request) {
         Ok(end) => match reply(&end) {
             Some(reply) => with_reproducers(settings, request, reply),
-            None => refused(why_died(settings, request, &end)),
+            None => refused(missing_reply_error(settings, request, &end)),
         },
         Err(diagnostic) => refused(diagnostic),
     };
@@ -69,12 +69,12 @@ fn refused(diagnostic: Diagnostic) -> Reply {
 
 /// Returns the diagnostic for a child without a reply: an exceeded limit, unreadable input, or an internal
 /// error with a reproducer.
-fn why_died(settings: &Settings, request: &Request, end: &End) -> Diagnostic {
-    let finding = died(&settings.limits, end);
+fn missing_reply_error(settings: &Settings, request: &Request, end: &ChildOutcome) -> Diagnostic {
+    let finding = exit_error(&settings.limits, end);
     if finding.code != Code::CompilerDied {
         return finding;
     }
-    if let Some(input) = request.inputs.iter().find(|i| kills_reader(settings, i)) {
+    if let Some(input) = request.inputs.iter().find(|i| crashes_parser(settings, i)) {
         let message = format!("{}: LLVM's reader crashes on it", input.name);
         return Diagnostic::error(Code::UnreadableInput, message)
             .help("the file is damaged, or LLVM did not write it: compile it anew");
@@ -87,25 +87,25 @@ fn why_died(settings: &Settings, request: &Request, end: &End) -> Diagnostic {
 }
 
 /// Returns true if a child that only parses this input dies of a signal.
-fn kills_reader(settings: &Settings, input: &Input) -> bool {
+fn crashes_parser(settings: &Settings, input: &Input) -> bool {
     let only_read = Request {
         inputs: vec![input.clone()],
         task: Task::List,
         ..Request::default()
     };
-    let signal = |end: End| end.status.and_then(|s| s.signal());
+    let signal = |end: ChildOutcome| end.status.and_then(|s| s.signal());
     run(settings, &only_read).is_ok_and(|end| signal(end).is_some_and(|s| s != SIGKILL))
 }
 
 /// The end of a child process.
-struct End {
+struct ChildOutcome {
     /// `None` if stopped by the time limit.
     status: Option<ExitStatus>,
     out: Vec<u8>,
     said: Vec<u8>,
 }
 
-fn run(settings: &Settings, request: &Request) -> Result<End, Diagnostic> {
+fn run(settings: &Settings, request: &Request) -> Result<ChildOutcome, Diagnostic> {
     let cannot = |e: String| {
         let message = format!("the compiling process cannot be run: {e}");
         Diagnostic::error(Code::CompilerDied, message)
@@ -122,7 +122,7 @@ fn run(settings: &Settings, request: &Request) -> Result<End, Diagnostic> {
         .stderr(Stdio::piped())
         .spawn()
         .map_err(broken)?;
-    let talk = Talk::begin(&mut child, bytes);
+    let talk = ChildPipes::begin(&mut child, bytes);
     let in_time = talk.wait(limits.time);
     if !in_time {
         // A child that has just exited cannot be killed.
@@ -130,7 +130,7 @@ fn run(settings: &Settings, request: &Request) -> Result<End, Diagnostic> {
     }
     let status = child.wait().map_err(broken)?;
     let (out, said) = talk.end();
-    Ok(End {
+    Ok(ChildOutcome {
         status: in_time.then_some(status),
         out,
         said,
@@ -138,14 +138,14 @@ fn run(settings: &Settings, request: &Request) -> Result<End, Diagnostic> {
 }
 
 /// Threads for the child's input and output, to avoid deadlock on full pipes.
-struct Talk {
+struct ChildPipes {
     done: mpsc::Receiver<()>,
     out: std::thread::JoinHandle<Vec<u8>>,
     said: std::thread::JoinHandle<Vec<u8>>,
 }
 
-impl Talk {
-    fn begin(child: &mut Child, request: Vec<u8>) -> Talk {
+impl ChildPipes {
+    fn begin(child: &mut Child, request: Vec<u8>) -> ChildPipes {
         let (finished, done) = mpsc::channel();
         if let Some(mut stdin) = child.stdin.take() {
             std::thread::spawn(move || {
@@ -155,7 +155,7 @@ impl Talk {
         }
         let out = child.stdout.take();
         let said = child.stderr.take();
-        Talk {
+        ChildPipes {
             done,
             out: std::thread::spawn(move || {
                 let bytes = all(out);
@@ -190,7 +190,7 @@ fn all(from: Option<impl Read>) -> Vec<u8> {
     bytes
 }
 
-fn reply(end: &End) -> Option<Reply> {
+fn reply(end: &ChildOutcome) -> Option<Reply> {
     let fine = end.status.is_some_and(|s| s.success());
     fine.then(|| from_bytes(&end.out).ok())?
 }
@@ -199,9 +199,9 @@ fn reply(end: &End) -> Option<Reply> {
 const OUT_OF_MEMORY: [&str; 3] = ["memory allocation of", "out of memory", "bad_alloc"];
 
 /// LLVM's prefix of a fatal error on a program that it cannot compile.
-const GIVES_UP: &str = "LLVM ERROR: ";
+const LLVM_FATAL_ERROR: &str = "LLVM ERROR: ";
 
-fn died(limits: &Limits, end: &End) -> Diagnostic {
+fn exit_error(limits: &Limits, end: &ChildOutcome) -> Diagnostic {
     let said = String::from_utf8_lossy(&end.said);
     let limit = |message: String, option: &str| {
         Diagnostic::error(Code::LimitReached, message).help(format!(
@@ -219,7 +219,7 @@ fn died(limits: &Limits, end: &End) -> Diagnostic {
         let message = format!("the compilation needs more than {mebibytes} MiB of memory");
         return limit(message, "--max-memory SIZE");
     }
-    let words = said.lines().find_map(|l| l.strip_prefix(GIVES_UP));
+    let words = said.lines().find_map(|l| l.strip_prefix(LLVM_FATAL_ERROR));
     if let (Some(words), None) = (words, signal) {
         return Diagnostic::error(Code::ToolFailed, format!("LLVM gives up: {words}")).help(
             "the program asks LLVM for what it cannot do: see its target and the target's features",

@@ -70,7 +70,7 @@ pub struct Plan {
 ///
 /// # Errors
 /// `ToolFailed` if the driver cannot be run.
-pub fn ask(settings: &Settings, driver: &Path, args: &[String]) -> Result<Plan, Diagnostic> {
+pub fn query(settings: &Settings, driver: &Path, args: &[String]) -> Result<Plan, Diagnostic> {
     let output = Command::new(driver)
         .arg("-###")
         .args(args)
@@ -162,7 +162,7 @@ impl Plan {
                     continue;
                 };
                 let path = PathBuf::from(&*word);
-                if word == "-" || scratch.holds(&path) || files::is_no_file(&path) {
+                if word == "-" || scratch.holds(&path) || files::is_special_file(&path) {
                     continue;
                 }
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn only_files_between_jobs_move() {
         let scratch =
-            Scratch::new(&std::env::temp_dir(), &crate::Leftovers::default()).expect("a folder");
+            Scratch::new(&std::env::temp_dir(), &crate::TempFolders::default()).expect("a folder");
         let mut plan = read(TEXT);
         plan.move_intermediates(&scratch);
         let moved = plan.jobs[0].output().expect("an output").to_string();

@@ -1,7 +1,7 @@
 //! `gradus dev`: runs the passes for compiler developers.
 
-use crate::driver::{is_parallel, names_a_derivative};
-use crate::source::{self, Wanted};
+use crate::driver::{has_interface_symbol, is_parallel};
+use crate::source::{self, CompilerOptions};
 use crate::{Settings, child};
 use gradus_ir::Diagnostic;
 use gradus_pipeline::{
@@ -32,7 +32,7 @@ pub struct Dev {
 pub fn dev(settings: &Settings, what: &Dev) -> Result<Reply, Diagnostic> {
     let scratch = settings.scratch()?;
     let derived = scratch.file("derived.bc");
-    let wanted = Wanted {
+    let wanted = CompilerOptions {
         flags: &what.flags,
         form: source::OBJECT,
         output: &scratch.file("result"),
@@ -62,7 +62,7 @@ fn task(what: &Dev, module: &[u8]) -> Task {
             }],
             beside: false,
         }),
-        None if names_a_derivative(module) => Task::Calls(CallsTask::default()),
+        None if has_interface_symbol(module) => Task::Calls(CallsTask::default()),
         None => Task::RestructureAll,
     }
 }

@@ -7,11 +7,11 @@
 //! no output. A link looks for calls left by the compilations ([`crate::link`]); without a link, objects
 //! carry their modules for a later link ([`crate::fat_objects`]).
 
-use crate::cc1::{self, Detail, Halves};
+use crate::cc1::{self, DebugDetail, SplitCompilation};
 use crate::clang_jobs;
 use crate::clang_jobs::Job;
 use crate::fat_objects;
-use crate::fat_objects::Carried;
+use crate::fat_objects::CarriedModule;
 use crate::files::{self, Scratch};
 use crate::{Language, Settings, child, link, runtime, source, words};
 use gradus_ir::{Code, Diagnostic, Severity};
@@ -39,7 +39,7 @@ pub struct DriveOptions {
 
 /// The outcome of a driver run.
 #[derive(Clone, Debug, Default)]
-pub struct Driven {
+pub struct DriverOutcome {
     /// The exit status to pass on.
     pub status: i32,
     /// The compiler's messages, in whole lines.
@@ -55,8 +55,8 @@ pub struct Driven {
 }
 
 /// Runs a driver's command line.
-pub fn drive(settings: &Settings, how: &DriveOptions, args: &[String]) -> Driven {
-    let mut driven = Driven::default();
+pub fn drive(settings: &Settings, how: &DriveOptions, args: &[String]) -> DriverOutcome {
+    let mut driven = DriverOutcome::default();
     if let Err(diagnostic) = run(settings, how, args, &mut driven) {
         driven.diagnostics.push(diagnostic);
         driven.status = 1;
@@ -66,7 +66,7 @@ pub fn drive(settings: &Settings, how: &DriveOptions, args: &[String]) -> Driven
     if driven.status != 0 && args.iter().any(optimises) {
         let unseen = driven.diagnostics.iter_mut();
         let unseen = unseen.filter(|d| d.code == Code::UnknownCallee);
-        unseen.for_each(advise_without_flto);
+        unseen.for_each(add_lto_help);
     }
     let limit = |d: &Diagnostic| d.severity == Severity::Error && d.code == Code::LimitReached;
     if driven.status != 0 && driven.diagnostics.iter().any(limit) {
@@ -82,19 +82,19 @@ fn run(
     settings: &Settings,
     how: &DriveOptions,
     args: &[String],
-    driven: &mut Driven,
+    driven: &mut DriverOutcome,
 ) -> Result<(), Diagnostic> {
     let compiler = settings.compiler(how.language)?;
     let (args, notes) = words::without_plugins(args);
     driven.diagnostics.extend(notes);
-    let args = &[args, settings.words(how.language)].concat();
-    let mut plan = clang_jobs::ask(settings, &compiler, args)?;
+    let args = &[args, settings.extra_arguments(how.language)].concat();
+    let mut plan = clang_jobs::query(settings, &compiler, args)?;
     let only_asked = args.iter().any(|arg| arg == "-###");
     let ours = |job: &Job| job.is_compilation() || is_link(job);
     if only_asked || !plan.ok || !plan.jobs.iter().any(ours) {
         let mut args = args.to_vec();
         if plan.ok && plan.jobs.iter().any(reads_source) {
-            args.insert(0, format!("-D{OURS}"));
+            args.insert(0, format!("-D{GRADUS_MACRO}"));
         }
         let whole = Job {
             program: compiler,
@@ -116,20 +116,20 @@ fn run(
     plan.move_intermediates(&scratch);
     let outputs = plan.move_outputs(&scratch);
     let typed = match plan.jobs.iter().any(reads_standard_input) {
-        true => Some(keep_standard_input(&scratch)?),
+        true => Some(save_standard_input(&scratch)?),
         false => None,
     };
     let mut session = Session {
         settings,
         how,
         scratch,
-        typed,
+        saved_stdin: typed,
         driven,
         compiled: HashMap::new(),
         compiler,
     };
     for job in plan.jobs.iter_mut().filter(|job| reads_source(job)) {
-        name_ourselves(job);
+        define_gradus_macro(job);
     }
     let links = plan.jobs.iter().any(is_link);
     for (at, job) in plan.jobs.iter().enumerate() {
@@ -142,7 +142,7 @@ fn run(
         session.driven.status = status;
         if status != 0 {
             if job.is_compilation() {
-                session.forget_notes(before);
+                session.drop_earlier_notes(before);
             }
             return Ok(());
         }
@@ -154,7 +154,7 @@ fn run(
 }
 
 /// The macro by which sources detect Gradus: `gradus/parallel.h` tests it.
-const OURS: &str = "__GRADUS__=1";
+const GRADUS_MACRO: &str = "__GRADUS__=1";
 
 /// Returns true if a job compiles or preprocesses C or C++ for the host.
 fn reads_source(job: &Job) -> bool {
@@ -163,9 +163,9 @@ fn reads_source(job: &Job) -> bool {
     ours && !device && matches!(job.value("-x"), Some("c" | "c++"))
 }
 
-fn name_ourselves(job: &mut Job) {
+fn define_gradus_macro(job: &mut Job) {
     let at = job.args.len().min(1);
-    let words = ["-D", OURS].map(String::from);
+    let words = ["-D", GRADUS_MACRO].map(String::from);
     job.args.splice(at..at, words);
 }
 
@@ -177,7 +177,7 @@ fn emits_llvm(job: &Job) -> bool {
 
 /// Returns true if a compilation emits bitcode for LTO: such files carry no module section. A file whose
 /// derivatives are deferred to the link becomes an ordinary object.
-fn for_optimising_link(job: &Job) -> bool {
+fn is_lto_compilation(job: &Job) -> bool {
     let mut options = job.args.iter();
     options.any(|arg| arg == "-flto" || arg.starts_with("-flto="))
 }
@@ -189,7 +189,7 @@ fn makes_bitcode_object(job: &Job) -> bool {
 }
 
 /// Adds help for a derivative that needs other files under LTO.
-fn advise_without_flto(finding: &mut Diagnostic) {
+fn add_lto_help(finding: &mut Diagnostic) {
     let help = "compile this file and those that it needs without `-flto`: objects that are not for a link that \
                 optimises carry what a derivative across files takes";
     if finding.severity == Severity::Error {
@@ -218,10 +218,10 @@ struct Session<'a> {
     how: &'a DriveOptions,
     scratch: Scratch,
     /// The saved standard input, if a source.
-    typed: Option<PathBuf>,
-    driven: &'a mut Driven,
+    saved_stdin: Option<PathBuf>,
+    driven: &'a mut DriverOutcome,
     /// The emitted objects, with the modules to attach.
-    compiled: HashMap<PathBuf, Carried>,
+    compiled: HashMap<PathBuf, CarriedModule>,
     /// The compiler.
     compiler: PathBuf,
 }
@@ -238,7 +238,7 @@ fn reads_standard_input(job: &Job) -> bool {
 }
 
 /// Saves standard input to a file: several jobs read the source.
-fn keep_standard_input(scratch: &Scratch) -> Result<PathBuf, Diagnostic> {
+fn save_standard_input(scratch: &Scratch) -> Result<PathBuf, Diagnostic> {
     let kept = scratch.file("typed");
     let mut bytes = Vec::new();
     std::io::stdin().read_to_end(&mut bytes).map_err(|e| {
@@ -260,7 +260,7 @@ fn exit_code(program: &Path, status: &ExitStatus, said: &[u8]) -> Result<i32, Di
     if status.signal() == Some(BROKEN_PIPE) {
         return Ok(128 + BROKEN_PIPE);
     }
-    match source::died(program, status, said) {
+    match source::signal_error(program, status, said) {
         Some(died) => Err(died),
         None => Ok(status.code().unwrap_or(1)),
     }
@@ -280,7 +280,7 @@ impl Session<'_> {
         }
         let bitcode = self.scratch.file(&format!("{at}.bc"));
         let derived = self.scratch.file(&format!("{at}.derived.bc"));
-        let mut halves = cc1::halves(job, &bitcode, &derived, Detail::Lines);
+        let mut halves = cc1::split_compilation(job, &bitcode, &derived, DebugDetail::Lines);
         words::list_files(&mut halves.front, &bitcode);
         let mut front = halves.front.command();
         let front = (front.stdin(self.input_of(&halves.front)?).output())
@@ -292,12 +292,12 @@ impl Session<'_> {
             return Ok(code);
         }
         let mut typed = halves.front.clone();
-        if let (Some(kept), Some(last)) = (&self.typed, typed.args.last_mut())
+        if let (Some(kept), Some(last)) = (&self.saved_stdin, typed.args.last_mut())
             && last == "-"
         {
             *last = kept.display().to_string();
         }
-        let mut settled = words::settle(self.settings, &typed, &bitcode, &self.scratch)?;
+        let mut settled = words::module_with_words(self.settings, &typed, &bitcode, &self.scratch)?;
         let bytes = std::mem::take(&mut settled.module);
         let plain = match settled.said.take() {
             Some(new) => {
@@ -309,46 +309,46 @@ impl Session<'_> {
         if job.args.iter().any(|a| a == "-emit-obj") {
             self.carry(job, &halves.back, bytes.clone());
         }
-        let derives = names_a_derivative(&bytes);
+        let derives = has_interface_symbol(&bytes);
         let optimises = derives || halves.level != Level::O0;
         let parallel = has_markers(&bytes) || optimises && calls_openmp(&bytes);
         if !self.how.restructure_all && !parallel && !derives {
             // Repeats the messages of the front half.
-            return self.as_it_is(&plain);
+            return self.run_unchanged(&plain);
         }
         let name = job.input().unwrap_or_default();
         let mut plain = plain;
         let mut reply = self.derive(&halves, name, bytes.clone(), parallel);
-        words::place(&settled.registrations, &mut reply.diagnostics);
-        if for_optimising_link(job) && needs_other_files(&reply) {
+        words::add_registration_lines(&settled.registrations, &mut reply.diagnostics);
+        if is_lto_compilation(job) && may_be_resolved_at_link(&reply) {
             match makes_bitcode_object(job) {
                 true => {
                     plain = cc1::without_lto(&plain);
                     self.carry(job, &cc1::without_lto(&halves.back), bytes);
                 }
-                false => reply.diagnostics.iter_mut().for_each(advise_without_flto),
+                false => reply.diagnostics.iter_mut().for_each(add_lto_help),
             }
         }
         let carries = job
             .output()
             .is_some_and(|o| self.compiled.contains_key(Path::new(o)));
-        if carries && needs_other_files(&reply) {
+        if carries && may_be_resolved_at_link(&reply) {
             let notes = reply.diagnostics.into_iter().map(|finding| Diagnostic {
                 severity: Severity::Note,
                 ..finding
             });
             self.driven.diagnostics.extend(notes);
-            return self.as_it_is(&plain);
+            return self.run_unchanged(&plain);
         }
         self.driven.remarks.push(said);
         match self.bitcode(reply) {
             Some(bytes) => {
                 files::write(&derived, &bytes)?;
-                let code = status(&self.finished(halves.back))?;
+                let code = status(&self.back_half(halves.back))?;
                 if let (0, Some(output)) = (code, job.output().map(Path::new))
                     && self.scratch.holds(output)
                 {
-                    let made = cc1::named_after(files::read(output)?, Path::new(name));
+                    let made = cc1::with_module_name(files::read(output)?, Path::new(name));
                     files::write(output, &made)?;
                 }
                 Ok(code)
@@ -360,22 +360,22 @@ impl Session<'_> {
     /// Records the module that the object of a job carries.
     fn carry(&mut self, job: &Job, back: &Job, bitcode: Vec<u8>) {
         if let Some(output) = job.output() {
-            let back = cc1::portable(&back.args);
+            let back = cc1::without_temporary_paths(&back.args);
             self.compiled
-                .insert(output.into(), Carried { bitcode, back });
+                .insert(output.into(), CarriedModule { bitcode, back });
         }
     }
 
     /// Returns the standard input of a compilation: the saved source, or nothing.
     fn input_of(&self, job: &Job) -> Result<Stdio, Diagnostic> {
-        match &self.typed {
+        match &self.saved_stdin {
             Some(kept) if reads_standard_input(job) => files::open(kept).map(Stdio::from),
             _ => Ok(Stdio::null()),
         }
     }
 
     /// Runs a compilation without Gradus's passes. Returns the exit status.
-    fn as_it_is(&self, job: &Job) -> Result<i32, Diagnostic> {
+    fn run_unchanged(&self, job: &Job) -> Result<i32, Diagnostic> {
         let mut command = job.command();
         let status = command.stdin(self.input_of(job)?).status();
         let status = status.map_err(|e| cannot_run(job, &e))?;
@@ -384,21 +384,27 @@ impl Session<'_> {
 
     /// Returns the back half of a compilation. Parallel intrinsics are compiled again; an optimiser that
     /// does not know them would break the code around.
-    fn finished(&self, mut back: Job) -> Job {
+    fn back_half(&self, mut back: Job) -> Job {
         if self.how.options.target == ParallelTarget::Words {
             back.args = cc1::without_passes(back.args);
         }
         back
     }
 
-    fn derive(&self, halves: &Halves, name: &str, bytes: Vec<u8>, parallel: bool) -> Reply {
+    fn derive(
+        &self,
+        halves: &SplitCompilation,
+        name: &str,
+        bytes: Vec<u8>,
+        parallel: bool,
+    ) -> Reply {
         let request = Request {
             inputs: vec![Input::new(name, bytes)],
             task: match self.how.restructure_all {
                 true => Task::RestructureAll,
                 // A function missing here may be defined in another file, available to a link of objects.
                 false => Task::Calls(CallsTask {
-                    partial: !for_optimising_link(&halves.back),
+                    partial: !is_lto_compilation(&halves.back),
                     ..CallsTask::default()
                 }),
             },
@@ -436,7 +442,7 @@ impl Session<'_> {
         match linked.reply {
             // Notes on deferred calls are superseded by the link's reply.
             Some(reply) => {
-                (self.driven.diagnostics).retain(is_settled);
+                (self.driven.diagnostics).retain(survives_link);
                 match self.bitcode(reply) {
                     Some(_) => status(&self.with_runtime(&linked.job)?),
                     None => Ok(1),
@@ -448,14 +454,14 @@ impl Session<'_> {
 
     /// Returns the linker's job, with the runtime library if needed.
     fn with_runtime(&self, job: &Job) -> Result<Job, Diagnostic> {
-        runtime::linked(job, &self.scratch, self.how.options.target)
+        runtime::with_runtime(job, &self.scratch, self.how.options.target)
     }
 
     /// Drops notes on earlier files: the calls were deferred to a link, but another file does not compile.
-    fn forget_notes(&mut self, before: usize) {
+    fn drop_earlier_notes(&mut self, before: usize) {
         let said = &mut self.driven.diagnostics;
         let of_this = said.split_off(before);
-        said.retain(is_settled);
+        said.retain(survives_link);
         said.extend(of_this);
     }
 
@@ -475,13 +481,13 @@ impl Session<'_> {
 }
 
 /// Returns true unless a diagnostic is a note on a call deferred to the link.
-fn is_settled(finding: &Diagnostic) -> bool {
+fn survives_link(finding: &Diagnostic) -> bool {
     finding.severity != Severity::Note || finding.code == Code::UnsupportedKeyword
 }
 
 /// Returns true if files of a later link may resolve a refusal: the module's calls, with their diagnostics,
 /// then wait for the link. An unknown callee may also be the cause of unknown memory contents.
-fn needs_other_files(reply: &Reply) -> bool {
+fn may_be_resolved_at_link(reply: &Reply) -> bool {
     let mut errors = reply
         .diagnostics
         .iter()
@@ -519,7 +525,7 @@ pub(crate) fn holds(bitcode: &[u8], key: &[u8]) -> bool {
 }
 
 /// Returns true if a module's symbol table has a name of the differentiation interface.
-pub fn names_a_derivative(bitcode: &[u8]) -> bool {
+pub fn has_interface_symbol(bitcode: &[u8]) -> bool {
     let keys: [&[u8]; 4] = [b"__enzyme_", b"__gradus_", b"gradus_vjp_", b"gradus_jvp_"];
     keys.iter().any(|key| holds(bitcode, key))
 }

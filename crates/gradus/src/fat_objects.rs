@@ -18,7 +18,7 @@ const COMMAND: &str = ".gradus.cmd";
 
 /// The data carried by an object besides code.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Carried {
+pub struct CarriedModule {
     /// The module before optimisation.
     pub bitcode: Vec<u8>,
     /// The arguments of the back half.
@@ -27,9 +27,9 @@ pub struct Carried {
 
 /// Facts of an object for the link step.
 #[derive(Clone, Debug, Default)]
-pub struct Facts {
+pub struct ObjectFacts {
     /// The carried data; `None` for an object of another compiler.
-    pub carried: Option<Carried>,
+    pub carried: Option<CarriedModule>,
     /// The defined global symbols.
     pub defines: BTreeSet<String>,
     /// The undefined symbols.
@@ -40,7 +40,7 @@ pub struct Facts {
     pub registers: Vec<(String, BTreeSet<String>)>,
 }
 
-impl Facts {
+impl ObjectFacts {
     /// Returns true if the object calls the differentiation interface.
     pub fn has_calls(&self) -> bool {
         self.needs
@@ -57,7 +57,7 @@ pub fn attach(
     settings: &Settings,
     scratch: &Scratch,
     object: &Path,
-    carried: &Carried,
+    carried: &CarriedModule,
     compiler: &Path,
 ) -> Result<(), Diagnostic> {
     let beside = compiler.with_file_name("llvm-objcopy");
@@ -88,14 +88,14 @@ pub fn attach(
         program: tool,
         args,
     };
-    if crate::source::quiet(&job).is_ok() {
+    if crate::source::run_compiler(&job).is_ok() {
         files::write(object, &files::read(&result)?)?;
     }
     Ok(())
 }
 
 /// Returns the facts of an object; `None` for other files, programs and shared libraries.
-pub fn facts(bytes: &[u8]) -> Option<Facts> {
+pub fn object_facts(bytes: &[u8]) -> Option<ObjectFacts> {
     let file = object::File::parse(bytes).ok()?;
     if file.kind() != ObjectKind::Relocatable {
         return None;
@@ -103,7 +103,7 @@ pub fn facts(bytes: &[u8]) -> Option<Facts> {
     let section = |name: &str| file.section_by_name(name)?.data().ok();
     let carried = section(BITCODE)
         .zip(section(COMMAND))
-        .map(|(bitcode, back)| Carried {
+        .map(|(bitcode, back)| CarriedModule {
             bitcode: bitcode.to_vec(),
             back: String::from_utf8_lossy(back)
                 .split('\0')
@@ -112,7 +112,7 @@ pub fn facts(bytes: &[u8]) -> Option<Facts> {
         });
     let named = |symbol: &object::Symbol<'_, '_>| symbol.name().ok().map(String::from);
     let starts = [".init_array", ".ctors", "__mod_init_func"];
-    Some(Facts {
+    Some(ObjectFacts {
         registers: registrations(&file),
         carried,
         defines: (file
@@ -169,7 +169,11 @@ pub(crate) fn asks_for_derivatives(bitcode: &[u8]) -> bool {
 }
 
 /// Returns the facts of an LTO bitcode file, from the symbols listed by `llvm-nm`; the file carries itself.
-pub(crate) fn bitcode_facts(settings: &Settings, path: &Path, bytes: Vec<u8>) -> Option<Facts> {
+pub(crate) fn bitcode_facts(
+    settings: &Settings,
+    path: &Path,
+    bytes: Vec<u8>,
+) -> Option<ObjectFacts> {
     let tool = settings
         .find("llvm-nm-22")
         .or_else(|| settings.find("llvm-nm"))?;
@@ -177,15 +181,15 @@ pub(crate) fn bitcode_facts(settings: &Settings, path: &Path, bytes: Vec<u8>) ->
         program: tool,
         args: vec!["--format=posix".into(), path.display().to_string()],
     };
-    let output = crate::source::start(&job)
+    let output = crate::source::run_captured(&job)
         .ok()
         .filter(|output| output.status.success())?;
-    let mut facts = Facts {
-        carried: Some(Carried {
+    let mut facts = ObjectFacts {
+        carried: Some(CarriedModule {
             bitcode: bytes,
             back: Vec::new(),
         }),
-        ..Facts::default()
+        ..ObjectFacts::default()
     };
     for line in String::from_utf8_lossy(&output.stdout).lines() {
         let mut words = line.split_whitespace();

@@ -3,7 +3,7 @@
 //! flang has no option to skip LLVM's passes. The front half uses `-O1`: at `-O0`, flang calls its library
 //! for operations otherwise inlined; above `-O1`, loops are unrolled and vectorised.
 
-use crate::cc1::{Detail, EMITS};
+use crate::cc1::{DebugDetail, EMITS};
 use std::path::Path;
 
 /// The first argument of flang's compilations.
@@ -20,11 +20,11 @@ const SOURCE_OPTIONS: [&str; 6] = [
 ];
 
 /// Returns the arguments of the front half.
-pub(crate) fn front(args: &[String], bitcode: &Path, detail: Option<Detail>) -> Vec<String> {
+pub(crate) fn front(args: &[String], bitcode: &Path, detail: Option<DebugDetail>) -> Vec<String> {
     let mut out = [FIRST, "-emit-llvm-bc", "-O1"].map(String::from).to_vec();
     let kind = detail.map(|detail| match detail {
-        Detail::Lines => "line-tables-only",
-        Detail::Types => "standalone",
+        DebugDetail::Lines => "line-tables-only",
+        DebugDetail::Types => "standalone",
     });
     out.extend(kind.map(|kind| format!("-debug-info-kind={kind}")));
     let mut rest = args.iter().skip(1);
@@ -74,7 +74,7 @@ mod tests {
         let whole = "-fc1 -triple t -emit-obj -O3 -vectorize-loops -module-dir mods -I inc -DA=1 -fopenmp -o a.o -x f95 a.f90";
         let words: Vec<String> = whole.split(' ').map(String::from).collect();
         assert_eq!(
-            front(&words, Path::new("a.bc"), Some(Detail::Lines)).join(" "),
+            front(&words, Path::new("a.bc"), Some(DebugDetail::Lines)).join(" "),
             "-fc1 -emit-llvm-bc -O1 -debug-info-kind=line-tables-only -triple t -module-dir mods -I inc -DA=1 -fopenmp \
              -o a.bc -x f95 a.f90"
         );

@@ -1,7 +1,7 @@
 //! File access: files are read whole, and written under another name and renamed, so that no partial file
 //! is visible. All outputs of a run appear together, or none.
 
-use crate::Leftovers;
+use crate::TempFolders;
 use gradus_ir::{Code, Diagnostic};
 use std::ffi::OsString;
 use std::fs;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 #[derive(Debug)]
 pub struct Scratch {
     folder: PathBuf,
-    leftovers: Leftovers,
+    leftovers: TempFolders,
 }
 
 impl Scratch {
@@ -20,14 +20,14 @@ impl Scratch {
     ///
     /// # Errors
     /// `FileAccess` if creation fails.
-    pub fn new(within: &Path, leftovers: &Leftovers) -> Result<Scratch, Diagnostic> {
+    pub fn new(within: &Path, leftovers: &TempFolders) -> Result<Scratch, Diagnostic> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         for _ in 0..100 {
             let count = COUNT.fetch_add(1, Ordering::Relaxed);
             let folder = within.join(format!("gradus-{}-{count}", std::process::id()));
             match fs::create_dir(&folder) {
                 Ok(()) => {
-                    leftovers.note(&folder);
+                    leftovers.add(&folder);
                     return Ok(Scratch {
                         folder,
                         leftovers: leftovers.clone(),
@@ -87,7 +87,7 @@ pub fn make_folder(folder: &Path) -> Result<(), Diagnostic> {
 pub fn write(file: &Path, bytes: &[u8]) -> Result<(), Diagnostic> {
     let mut outputs = Outputs::default();
     outputs.add(file, Content::Bytes(bytes.to_vec()));
-    outputs.put_all()
+    outputs.write_all()
 }
 
 /// The content of an output.
@@ -121,11 +121,11 @@ impl Outputs {
     ///
     /// # Errors
     /// `FileAccess`; every file is then unchanged.
-    pub fn commit(&self, leftovers: &Leftovers) -> Result<(), Diagnostic> {
-        leftovers.undisturbed(|| self.put_all())
+    pub fn commit(&self, leftovers: &TempFolders) -> Result<(), Diagnostic> {
+        leftovers.without_interruption(|| self.write_all())
     }
 
-    fn put_all(&self) -> Result<(), Diagnostic> {
+    fn write_all(&self) -> Result<(), Diagnostic> {
         let mut parts = Vec::new();
         // A file that a program did not write is not an output.
         let there = |(_, content): &&(PathBuf, Content)| match content {
@@ -133,18 +133,18 @@ impl Outputs {
             Content::File(from) => from.exists(),
         };
         let (others, files): (Vec<_>, Vec<_>) =
-            (self.list.iter().filter(there)).partition(|(file, _)| is_no_file(file));
+            (self.list.iter().filter(there)).partition(|(file, _)| is_special_file(file));
         let written = files.iter().try_for_each(|(file, content)| {
-            let part = part_of(file);
+            let part = temporary_name(file);
             parts.push((part.clone(), file));
-            put(content, &part).map_err(|e| failed("write", file, &e))
+            write_content(content, &part).map_err(|e| failed("write", file, &e))
         });
         // Devices such as /dev/null and pipes are written directly; a folder cannot be written.
         let done = written
             .and_then(|()| {
                 others
                     .iter()
-                    .try_for_each(|(file, content)| pour(content, file))
+                    .try_for_each(|(file, content)| write_to_device(content, file))
             })
             .and_then(|()| {
                 parts.iter().try_for_each(|(part, file)| {
@@ -162,11 +162,11 @@ impl Outputs {
 }
 
 /// Returns true if the path exists and is not a regular file.
-pub fn is_no_file(path: &Path) -> bool {
+pub fn is_special_file(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|m| !m.is_file())
 }
 
-fn put(content: &Content, to: &Path) -> std::io::Result<()> {
+fn write_content(content: &Content, to: &Path) -> std::io::Result<()> {
     match content {
         Content::Bytes(bytes) => fs::write(to, bytes),
         Content::File(from) => fs::copy(from, to).map(|_| ()),
@@ -174,7 +174,7 @@ fn put(content: &Content, to: &Path) -> std::io::Result<()> {
 }
 
 /// Writes to a device or pipe.
-fn pour(content: &Content, to: &Path) -> Result<(), Diagnostic> {
+fn write_to_device(content: &Content, to: &Path) -> Result<(), Diagnostic> {
     let bytes = match content {
         Content::Bytes(bytes) => bytes.clone(),
         Content::File(from) => read(from)?,
@@ -183,7 +183,7 @@ fn pour(content: &Content, to: &Path) -> Result<(), Diagnostic> {
 }
 
 /// Returns the name of an unfinished file.
-fn part_of(file: &Path) -> PathBuf {
+fn temporary_name(file: &Path) -> PathBuf {
     let mut name = OsString::from(".");
     name.push(file.file_name().unwrap_or_default());
     name.push(format!(".{}.part", std::process::id()));
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     fn scratch() -> Scratch {
-        Scratch::new(&std::env::temp_dir(), &Leftovers::default()).expect("a folder")
+        Scratch::new(&std::env::temp_dir(), &TempFolders::default()).expect("a folder")
     }
 
     #[test]

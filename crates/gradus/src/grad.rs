@@ -9,7 +9,7 @@ use crate::cc1;
 use crate::clang_jobs::Job;
 use crate::driver::is_parallel;
 use crate::files::{self, Content, Outputs};
-use crate::source::{self, Wanted, quiet};
+use crate::source::{self, CompilerOptions, run_compiler};
 use crate::{Settings, child, rustc, words};
 use gradus_ir::{Code, Diagnostic, Severity};
 use gradus_pipeline::{GradTask, Options, Outcome, OutputKind, Reply, Request, Task};
@@ -60,7 +60,7 @@ impl Grad {
 
 /// The outcome of `gradus grad`.
 #[derive(Clone, Debug, Default)]
-pub struct Graded {
+pub struct GradOutcome {
     /// True if the files were written.
     pub done: bool,
     /// The files written.
@@ -72,8 +72,8 @@ pub struct Graded {
 }
 
 /// Emits and writes derivatives.
-pub fn grad(settings: &Settings, what: &Grad) -> Graded {
-    let mut graded = Graded::default();
+pub fn grad(settings: &Settings, what: &Grad) -> GradOutcome {
+    let mut graded = GradOutcome::default();
     if let Err(diagnostic) = run(settings, what, &mut graded) {
         graded.diagnostics.push(diagnostic);
         graded.done = false;
@@ -81,13 +81,13 @@ pub fn grad(settings: &Settings, what: &Grad) -> Graded {
     graded
 }
 
-fn run(settings: &Settings, what: &Grad, graded: &mut Graded) -> Result<(), Diagnostic> {
+fn run(settings: &Settings, what: &Grad, graded: &mut GradOutcome) -> Result<(), Diagnostic> {
     let scratch = settings.scratch()?;
     let derived = scratch.file("derived.bc");
     let result = scratch.file("result");
-    let wanted = Wanted {
+    let wanted = CompilerOptions {
         flags: &flags(what),
-        form: form(what.emit),
+        form: compiler_options(what.emit),
         output: &result,
     };
     let program = source::open_all(settings, &what.files, &wanted, &scratch, &derived)?;
@@ -112,7 +112,7 @@ fn run(settings: &Settings, what: &Grad, graded: &mut Graded) -> Result<(), Diag
         },
     };
     let mut reply = child::compile(settings, &request);
-    words::place(&source.registrations, &mut reply.diagnostics);
+    words::add_registration_lines(&source.registrations, &mut reply.diagnostics);
     graded.diagnostics.extend(reply.diagnostics.iter().cloned());
     if reply.outcome != Outcome::Ok {
         return Ok(());
@@ -161,14 +161,14 @@ fn outputs(
         Emit::Header => made(OutputKind::Header).to_vec(),
         Emit::Object | Emit::Llvm | Emit::Bitcode | Emit::Assembly => {
             files::write(derived, made(OutputKind::Bitcode))?;
-            quiet(back)?;
-            cc1::named_after(files::read(result)?, what.first())
+            run_compiler(back)?;
+            cc1::with_module_name(files::read(result)?, what.first())
         }
     };
     let mut outputs = Outputs::default();
     outputs.add(&output, Content::Bytes(bytes));
     // A device takes a single output.
-    if what.emit == Emit::Object && !files::is_no_file(&output) {
+    if what.emit == Emit::Object && !files::is_special_file(&output) {
         let header = made(OutputKind::Header).to_vec();
         outputs.add(&output.with_extension("h"), Content::Bytes(header));
         if let Some((library, name)) = library.and_then(|l| Some((l, l.file_name()?))) {
@@ -190,7 +190,7 @@ fn flags(what: &Grad) -> Vec<String> {
 }
 
 /// Returns the compiler options for an output form.
-fn form(emit: Emit) -> &'static [&'static str] {
+fn compiler_options(emit: Emit) -> &'static [&'static str] {
     match emit {
         Emit::Llvm => &["-S", "-emit-llvm"],
         Emit::Bitcode => &["-c", "-emit-llvm"],

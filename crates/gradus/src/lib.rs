@@ -27,7 +27,7 @@ pub mod source;
 mod temp_files;
 mod words;
 
-pub use crate::temp_files::Leftovers;
+pub use crate::temp_files::TempFolders;
 pub use child::{CHILD_COMMAND, child_limits};
 pub use gradus_ir::{Code, Diagnostic, Label, Severity, SourceSpan};
 pub use gradus_pipeline as pipeline;

@@ -8,7 +8,7 @@ use crate::cc1;
 use crate::clang_jobs::Job;
 use crate::driver::{DriveOptions, is_parallel};
 use crate::fat_objects;
-use crate::fat_objects::{Carried, Facts};
+use crate::fat_objects::{CarriedModule, ObjectFacts};
 use crate::files::{self, Scratch};
 use crate::{Settings, archive, child};
 use gradus_ir::{Code, Diagnostic};
@@ -23,7 +23,7 @@ struct Candidate {
     /// True for a member of an archive.
     member: bool,
     name: String,
-    facts: Facts,
+    facts: ObjectFacts,
 }
 
 /// The outcome of the link step.
@@ -40,10 +40,10 @@ pub(crate) fn prepare(
     how: &DriveOptions,
     scratch: &Scratch,
     job: &Job,
-    compiled: &HashMap<PathBuf, Carried>,
+    compiled: &HashMap<PathBuf, CarriedModule>,
 ) -> Result<Linked, Diagnostic> {
     let candidates = candidates(settings, job, compiled)?;
-    let merged = reached(&candidates);
+    let merged = objects_to_merge(&candidates);
     let untouched = Linked {
         job: job.clone(),
         reply: None,
@@ -51,10 +51,10 @@ pub(crate) fn prepare(
     let Some(&first) = merged.first() else {
         return Ok(untouched);
     };
-    keeps_order(&candidates, &merged)?;
+    check_constructor_order(&candidates, &merged)?;
     let carried = |&i: &usize| candidates[i].facts.carried.as_ref().map(|c| (i, c));
-    let parts: Vec<(usize, &Carried)> = merged.iter().filter_map(carried).collect();
-    let Some(leader) = leader(&parts) else {
+    let parts: Vec<(usize, &CarriedModule)> = merged.iter().filter_map(carried).collect();
+    let Some(leader) = first_back_arguments(&parts) else {
         return Ok(untouched);
     };
     let reply = derive(settings, how, &candidates, &parts);
@@ -67,18 +67,18 @@ pub(crate) fn prepare(
     };
     let (derived, object) = (scratch.file("linked.bc"), scratch.file("linked.o"));
     files::write(&derived, bitcode)?;
-    crate::source::quiet(&Job {
+    crate::source::run_compiler(&Job {
         program: settings.compiler(cc1::language(leader))?,
-        args: cc1::redirected(leader, &derived, &object),
+        args: cc1::with_input_and_output(leader, &derived, &object),
     })?;
     Ok(Linked {
-        job: replaced(job, &candidates, &merged, first, &object),
+        job: with_merged_object(job, &candidates, &merged, first, &object),
         reply: Some(reply),
     })
 }
 
 /// Returns the back half's arguments of the first part that has any; LTO bitcode has none.
-fn leader<'p>(parts: &[(usize, &'p Carried)]) -> Option<&'p [String]> {
+fn first_back_arguments<'p>(parts: &[(usize, &'p CarriedModule)]) -> Option<&'p [String]> {
     let mut all = parts.iter().map(|(_, carried)| &carried.back[..]);
     all.find(|back| !back.is_empty())
 }
@@ -87,7 +87,7 @@ fn leader<'p>(parts: &[(usize, &'p Carried)]) -> Option<&'p [String]> {
 fn candidates(
     settings: &Settings,
     job: &Job,
-    compiled: &HashMap<PathBuf, Carried>,
+    compiled: &HashMap<PathBuf, CarriedModule>,
 ) -> Result<Vec<Candidate>, Diagnostic> {
     let inputs: Vec<(usize, PathBuf)> = inputs(job).collect();
     let (archives, objects): (Vec<_>, Vec<_>) =
@@ -96,7 +96,7 @@ fn candidates(
         let bytes = files::read(&path).ok()?;
         let mut facts = match fat_objects::is_bitcode(&bytes) {
             true => fat_objects::bitcode_facts(settings, &path, bytes)?,
-            false => fat_objects::facts(&bytes)?,
+            false => fat_objects::object_facts(&bytes)?,
         };
         facts.carried = facts.carried.or_else(|| compiled.get(&path).cloned());
         Some(Candidate {
@@ -107,7 +107,7 @@ fn candidates(
         })
     };
     let mut found: Vec<Candidate> = objects.into_iter().filter_map(object).collect();
-    not_too_late(&found)?;
+    reject_late_registrations(&found)?;
     if !found.iter().any(|c| c.facts.has_calls()) {
         return Ok(Vec::new());
     }
@@ -115,7 +115,7 @@ fn candidates(
         let members = archive::members(&path);
         let members = members
             .iter()
-            .filter_map(|member| fat_objects::facts(member));
+            .filter_map(|member| fat_objects::object_facts(member));
         found.extend(members.map(|facts| Candidate {
             word,
             member: true,
@@ -128,7 +128,7 @@ fn candidates(
 }
 
 /// Refuses registrations of functions whose files were differentiated before the link.
-fn not_too_late(candidates: &[Candidate]) -> Result<(), Diagnostic> {
+fn reject_late_registrations(candidates: &[Candidate]) -> Result<(), Diagnostic> {
     let done = |candidate: &&Candidate| {
         let carried = candidate.facts.carried.as_ref();
         !candidate.facts.has_calls()
@@ -186,7 +186,7 @@ fn library(job: &Job, word: &str) -> Option<PathBuf> {
 
 /// Returns the objects with calls and the objects needed by them, transitively, in command-line order; only
 /// objects that carry bitcode.
-fn reached(candidates: &[Candidate]) -> Vec<usize> {
+fn objects_to_merge(candidates: &[Candidate]) -> Vec<usize> {
     let mut definer: HashMap<&str, usize> = HashMap::new();
     for (i, candidate) in candidates.iter().enumerate() {
         for name in &candidate.facts.defines {
@@ -216,7 +216,7 @@ fn reached(candidates: &[Candidate]) -> Vec<usize> {
 }
 
 /// Refuses a merge that changes the order of objects with constructors.
-fn keeps_order(candidates: &[Candidate], merged: &[usize]) -> Result<(), Diagnostic> {
+fn check_constructor_order(candidates: &[Candidate], merged: &[usize]) -> Result<(), Diagnostic> {
     let (Some(first), Some(last)) = (merged.first(), merged.last()) else {
         // Not an error: no objects are merged.
         return Ok(());
@@ -244,17 +244,17 @@ fn derive(
     settings: &Settings,
     how: &DriveOptions,
     candidates: &[Candidate],
-    parts: &[(usize, &Carried)],
+    parts: &[(usize, &CarriedModule)],
 ) -> Reply {
-    let leader = leader(parts).unwrap_or_default();
-    let input = |(i, carried): &(usize, &Carried)| {
+    let leader = first_back_arguments(parts).unwrap_or_default();
+    let input = |(i, carried): &(usize, &CarriedModule)| {
         Input::new(candidates[*i].name.clone(), carried.bitcode.clone())
     };
     let request = Request {
         inputs: parts.iter().map(input).collect(),
         task: Task::Calls(CallsTask {
             partial: false,
-            elsewhere: elsewhere(candidates, parts),
+            elsewhere: symbols_of_unmerged_objects(candidates, parts),
         }),
         level: cc1::level(leader),
         emit: vec![
@@ -274,7 +274,10 @@ fn derive(
 
 /// Returns the symbols defined by unmerged objects and needed by merged objects: functions with such names
 /// belong to the program, even if the C library has a function of equal name.
-fn elsewhere(candidates: &[Candidate], parts: &[(usize, &Carried)]) -> Vec<String> {
+fn symbols_of_unmerged_objects(
+    candidates: &[Candidate],
+    parts: &[(usize, &CarriedModule)],
+) -> Vec<String> {
     let merged = |at: &usize| parts.iter().any(|(part, _)| part == at);
     let needs = parts
         .iter()
@@ -289,7 +292,7 @@ fn elsewhere(candidates: &[Candidate], parts: &[(usize, &Carried)]) -> Vec<Strin
 }
 
 /// Returns the linker's job with the merged object in place of the first, and without the others.
-fn replaced(
+fn with_merged_object(
     job: &Job,
     candidates: &[Candidate],
     merged: &[usize],
@@ -327,8 +330,8 @@ mod tests {
             word,
             member: name.ends_with(".a"),
             name: name.into(),
-            facts: Facts {
-                carried: Some(Carried {
+            facts: ObjectFacts {
+                carried: Some(CarriedModule {
                     bitcode: Vec::new(),
                     back: Vec::new(),
                 }),
@@ -352,13 +355,13 @@ mod tests {
 
     #[test]
     fn only_what_the_calls_reach_is_merged() {
-        assert_eq!(reached(&program()), [1, 2, 3]);
+        assert_eq!(objects_to_merge(&program()), [1, 2, 3]);
         let mut quiet = program();
         quiet[1].facts.needs.remove("__enzyme_autodiff");
-        assert!(reached(&quiet).is_empty());
+        assert!(objects_to_merge(&quiet).is_empty());
         let mut registering = program();
         registering[0].facts.registers = vec![("__enzyme_inactivefn".into(), Default::default())];
-        assert_eq!(reached(&registering), [0, 1, 2, 3]);
+        assert_eq!(objects_to_merge(&registering), [0, 1, 2, 3]);
     }
 
     #[test]
@@ -370,7 +373,7 @@ mod tests {
                 .to_vec(),
         };
         let candidates = program();
-        let job = replaced(&job, &candidates, &[1, 2, 3], 1, Path::new("new.o"));
+        let job = with_merged_object(&job, &candidates, &[1, 2, 3], 1, Path::new("new.o"));
         assert_eq!(job.args, ["-x", "other.o", "new.o", "lib.a", "-lm"]);
     }
 
@@ -379,9 +382,9 @@ mod tests {
         let mut candidates = program();
         candidates.insert(2, object("between.o", 9, &[], &[]));
         candidates[2].facts.constructors = true;
-        assert!(keeps_order(&candidates, &[1, 3]).is_ok());
+        assert!(check_constructor_order(&candidates, &[1, 3]).is_ok());
         candidates[3].facts.constructors = true;
-        assert!(keeps_order(&candidates, &[1, 3]).is_err());
-        assert!(keeps_order(&candidates, &[2, 3]).is_ok());
+        assert!(check_constructor_order(&candidates, &[1, 3]).is_err());
+        assert!(check_constructor_order(&candidates, &[2, 3]).is_ok());
     }
 }

@@ -23,7 +23,7 @@ const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/gradus_rt.o"));
 /// # Errors
 /// A file cannot be written; `BadOption` if OpenMP's threads are requested and OpenMP's library is not in
 /// the link.
-pub(crate) fn linked(
+pub(crate) fn with_runtime(
     job: &Job,
     scratch: &Scratch,
     target: ParallelTarget,
@@ -42,7 +42,7 @@ pub(crate) fn linked(
 ///
 /// # Errors
 /// A file cannot be written.
-pub(crate) fn linked_by_compiler(job: &Job, scratch: &Scratch) -> Result<Job, Diagnostic> {
+pub(crate) fn with_runtime_by_compiler(job: &Job, scratch: &Scratch) -> Result<Job, Diagnostic> {
     with_library(job, scratch, "-Wl,", false)
 }
 
@@ -62,8 +62,8 @@ fn with_library(
     let mut job = job.clone();
     job.args
         .extend(wrapped().iter().map(|option| format!("{prefix}{option}")));
-    if on_openmp || shares_threads(&job) {
-        job.args.push(format!("{prefix}{ON_LIBOMP}"));
+    if on_openmp || has_openmp_regions(&job) {
+        job.args.push(format!("{prefix}{USE_OPENMP_THREADS}"));
     }
     job.args.extend([
         library.display().to_string(),
@@ -94,7 +94,7 @@ fn needs_runtime(job: &Job) -> bool {
     let (archives, others): (Vec<PathBuf>, Vec<PathBuf>) =
         (link::inputs(job).map(|(_, path)| path)).partition(|path| link::is_archive(path));
     let mut objects = others.iter().filter_map(|path| files::read(path).ok());
-    if objects.any(|bytes| !is_linked(&bytes) && misses(&bytes, &ENTRIES)) {
+    if objects.any(|bytes| !is_linked(&bytes) && has_undefined_symbol(&bytes, &ENTRIES)) {
         return true;
     }
     let entries = defined_entries();
@@ -115,7 +115,7 @@ fn is_linked(bytes: &[u8]) -> bool {
 
 /// Returns the names of the library's entries.
 fn defined_entries() -> HashSet<String> {
-    let names = archive::defined(OBJECT).into_iter();
+    let names = archive::defined_symbols(OBJECT).into_iter();
     let names = names.filter_map(|name| String::from_utf8(name).ok());
     names.filter(|name| begins(name, &ENTRIES)).collect()
 }
@@ -125,7 +125,7 @@ fn defined_entries() -> HashSet<String> {
 /// # Errors
 /// A file cannot be written.
 pub(crate) fn write_libraries(folder: &Path) -> Result<(), Diagnostic> {
-    let library = archive::of(&[("gradus_rt.o".to_string(), OBJECT.to_vec())]);
+    let library = archive::create(&[("gradus_rt.o".to_string(), OBJECT.to_vec())]);
     let there = |file: &Path| files::read(file).is_ok_and(|bytes| bytes == library);
     files::make_folder(folder)?;
     let paths = LIBRARIES.map(|name| folder.join(name));
@@ -140,17 +140,22 @@ const LIBRARIES: [&str; 3] = ["libcudart_static.a", "libcudart.a", "libcudadevrt
 const OPENMP: [&str; 3] = ["-lomp", "-liomp5", "-lgomp"];
 
 /// The option that selects OpenMP's threads: defines a symbol tested by the library.
-const ON_LIBOMP: &str = "--defsym=gr_on_libomp=gr_for";
+const USE_OPENMP_THREADS: &str = "--defsym=gr_on_libomp=gr_for";
 
 /// Returns true if an input of the link has OpenMP regions of its own.
-fn shares_threads(job: &Job) -> bool {
+fn has_openmp_regions(job: &Job) -> bool {
     link::inputs(job).any(|(_, path)| match link::is_archive(&path) {
         true => {
             let members = archive::members(&path);
-            let is_library = members.iter().any(|member| has(member, &FORKS));
-            !is_library && members.iter().any(|member| misses(member, &FORKS))
+            let is_library = members
+                .iter()
+                .any(|member| has_defined_symbol(member, &FORKS));
+            !is_library
+                && members
+                    .iter()
+                    .any(|member| has_undefined_symbol(member, &FORKS))
         }
-        false => files::read(&path).is_ok_and(|bytes| misses(&bytes, &FORKS)),
+        false => files::read(&path).is_ok_and(|bytes| has_undefined_symbol(&bytes, &FORKS)),
     })
 }
 
@@ -159,7 +164,7 @@ const FORKS: [&str; 2] = ["__kmpc_fork_", "GOMP_parallel"];
 
 /// Returns flang's runtime library, if an object refers to it and the compiler knows its path.
 pub(crate) fn fortran_library(clang: &Path, object: &Path) -> Option<String> {
-    let refers = |bytes: Vec<u8>| misses(&bytes, &["_Fortran"]);
+    let refers = |bytes: Vec<u8>| has_undefined_symbol(&bytes, &["_Fortran"]);
     if !files::read(object).is_ok_and(refers) {
         return None;
     }
@@ -171,13 +176,13 @@ pub(crate) fn fortran_library(clang: &Path, object: &Path) -> Option<String> {
 
 /// Returns true if an object, a shared library or LTO bitcode has an undefined symbol with one of these
 /// prefixes. Bitcode is assumed to refer to all its names: a superfluous library is harmless.
-fn misses(bytes: &[u8], starts: &[&str]) -> bool {
+fn has_undefined_symbol(bytes: &[u8], starts: &[&str]) -> bool {
     with_symbol(bytes, |undefined, name| undefined && begins(name, starts))
         || is_bitcode(bytes) && starts.iter().any(|start| holds(bytes, start.as_bytes()))
 }
 
 /// Returns true if an object defines a symbol with one of these prefixes.
-fn has(bytes: &[u8], starts: &[&str]) -> bool {
+fn has_defined_symbol(bytes: &[u8], starts: &[&str]) -> bool {
     with_symbol(bytes, |undefined, name| !undefined && begins(name, starts))
 }
 

@@ -5,7 +5,7 @@
 
 use crate::files::Scratch;
 use crate::settings::Settings;
-use crate::source::{self, Source, Wanted, refused, start};
+use crate::source::{self, CompilerOptions, Source, refused_error, run_captured};
 use gradus_ir::{Code, Diagnostic};
 use std::path::{Path, PathBuf};
 
@@ -31,7 +31,7 @@ pub(crate) fn crate_name(library: &Path) -> Option<&str> {
 pub(crate) fn open(
     settings: &Settings,
     file: &Path,
-    wanted: &Wanted,
+    wanted: &CompilerOptions,
     scratch: &Scratch,
     derived: &Path,
 ) -> Result<Source, Diagnostic> {
@@ -40,7 +40,7 @@ pub(crate) fn open(
         true => by_cargo(settings, file, &flags)?,
         false => by_rustc(settings, file, &levels, flags, scratch)?,
     };
-    let back = Wanted {
+    let back = CompilerOptions {
         flags: &levels,
         ..*wanted
     };
@@ -144,10 +144,10 @@ fn run(settings: &Settings, name: &str, args: Vec<String>) -> Result<Vec<u8>, Di
         let message = format!("no {name} was found");
         Diagnostic::error(Code::ToolFailed, message).help("install Rust: https://rustup.rs")
     })?;
-    let output = start(&crate::clang_jobs::Job { program, args })?;
+    let output = run_captured(&crate::clang_jobs::Job { program, args })?;
     match output.status.success() {
         true => Ok(output.stdout),
-        false => Err(refused(&output)),
+        false => Err(refused_error(&output)),
     }
 }
 

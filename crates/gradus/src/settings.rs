@@ -1,7 +1,7 @@
 //! External state as data, since nothing in this crate reads environment or clock.
 
 use crate::files::Scratch;
-use crate::{Leftovers, Record};
+use crate::{Record, TempFolders};
 use gradus_ir::{Code, Diagnostic};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -74,7 +74,7 @@ pub struct Settings {
     /// The limits of the compiling process.
     pub limits: Limits,
     /// Folders to remove if the run is terminated early.
-    pub leftovers: Leftovers,
+    pub leftovers: TempFolders,
     /// The command line, for bug reports.
     pub command: Vec<String>,
     /// The record of requests to the compiling process, for a bug report.
@@ -96,7 +96,7 @@ impl Settings {
     }
     /// Returns additional arguments for the compiler of a language: the path of `gradus.f90`, as flang has
     /// no environment variable for it.
-    pub(crate) fn words(&self, language: Language) -> Vec<String> {
+    pub(crate) fn extra_arguments(&self, language: Language) -> Vec<String> {
         let include = self.include.as_ref();
         let told = include.filter(|_| language == Language::Fortran);
         told.map_or_else(Vec::new, |folder| {
@@ -110,7 +110,10 @@ impl Settings {
     pub fn compiler(&self, language: Language) -> Result<PathBuf, Diagnostic> {
         let (names, given) = match language {
             Language::C => (["clang-22", "clang"], self.clang.clone()),
-            Language::PlusPlus => (["clang++-22", "clang++"], self.clang.as_deref().map(beside)),
+            Language::PlusPlus => (
+                ["clang++-22", "clang++"],
+                self.clang.as_deref().map(cplusplus_driver),
+            ),
             Language::Fortran => (["flang-22", "flang"], self.flang.clone()),
         };
         let found = given.or_else(|| names.into_iter().find_map(|name| self.find(name)));
@@ -127,7 +130,7 @@ impl Settings {
 }
 
 /// Returns the C++ driver next to a C driver: `clang-22` → `clang++-22`.
-fn beside(clang: &Path) -> PathBuf {
+fn cplusplus_driver(clang: &Path) -> PathBuf {
     let name = clang.file_name().map(|n| n.to_string_lossy().into_owned());
     let name = name.unwrap_or_default();
     if name.contains("++") {
@@ -151,7 +154,10 @@ mod tests {
 
     #[test]
     fn the_plus_plus_driver_lies_beside_the_c_driver() {
-        assert_eq!(beside(Path::new("clang-22")), Path::new("clang++-22"));
-        assert_eq!(beside(Path::new("clang++")), Path::new("clang++"));
+        assert_eq!(
+            cplusplus_driver(Path::new("clang-22")),
+            Path::new("clang++-22")
+        );
+        assert_eq!(cplusplus_driver(Path::new("clang++")), Path::new("clang++"));
     }
 }

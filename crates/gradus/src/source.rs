@@ -1,6 +1,6 @@
 //! Opens a program in a file: compiles it to a module, and provides the back half of the compilation.
 
-use crate::cc1::{self, Detail};
+use crate::cc1::{self, DebugDetail};
 use crate::clang_jobs;
 use crate::clang_jobs::Job;
 use crate::driver::is_ir;
@@ -31,7 +31,7 @@ pub struct Program {
 pub fn open_all(
     settings: &Settings,
     files: &[PathBuf],
-    wanted: &Wanted,
+    wanted: &CompilerOptions,
     scratch: &Scratch,
     derived: &Path,
 ) -> Result<Program, Diagnostic> {
@@ -88,7 +88,7 @@ pub struct Source {
 
 /// The compiler's options for a source.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a> {
+pub struct CompilerOptions<'a> {
     /// The user's flags: a C compiler's, nvcc's for a CUDA source, rustc's or Cargo's for Rust.
     pub flags: &'a [String],
     /// The output form, as compiler arguments.
@@ -108,7 +108,7 @@ pub const OBJECT: &[&str] = &["-c"];
 pub fn open(
     settings: &Settings,
     file: &Path,
-    wanted: &Wanted,
+    wanted: &CompilerOptions,
     scratch: &Scratch,
     derived: &Path,
 ) -> Result<Source, Diagnostic> {
@@ -123,14 +123,14 @@ pub fn open(
     let language = Language::of(file);
     let compiler = settings.compiler(language)?;
     let (mut args, _) = words::without_plugins(wanted.flags);
-    args.extend(settings.words(language));
+    args.extend(settings.extra_arguments(language));
     args.extend(wanted.form.iter().map(|word| word.to_string()));
     args.extend(["-o".into(), wanted.output.display().to_string()]);
     if ir {
         args.extend(["-x".into(), "ir".into()]);
     }
     args.push(absolute(file).display().to_string());
-    let plan = clang_jobs::ask(settings, &compiler, &args)?;
+    let plan = clang_jobs::query(settings, &compiler, &args)?;
     let job = plan.jobs.iter().find(|job| job.is_compilation());
     let job = job.filter(|_| plan.ok).ok_or_else(|| {
         let message = format!("the compiler does not take {}", file.display());
@@ -141,16 +141,16 @@ pub fn open(
         )
     })?;
     let bitcode = scratch.file("front.bc");
-    let mut halves = cc1::halves(job, &bitcode, derived, Detail::Types);
+    let mut halves = cc1::split_compilation(job, &bitcode, derived, DebugDetail::Types);
     let settled = match ir {
-        true => words::Settled {
+        true => words::FrontOutput {
             module: bytes,
-            ..words::Settled::default()
+            ..words::FrontOutput::default()
         },
         false => {
             words::list_files(&mut halves.front, &bitcode);
-            quiet(&halves.front)?;
-            words::settle(settings, &halves.front, &bitcode, scratch)?
+            run_compiler(&halves.front)?;
+            words::module_with_words(settings, &halves.front, &bitcode, scratch)?
         }
     };
     Ok(Source {
@@ -173,13 +173,13 @@ pub(crate) fn absolute(file: &Path) -> PathBuf {
 ///
 /// # Errors
 /// `ToolFailed`.
-pub fn quiet(job: &Job) -> Result<(), Diagnostic> {
-    let output = start(job)?;
+pub fn run_compiler(job: &Job) -> Result<(), Diagnostic> {
+    let output = run_captured(job)?;
     match output.status.success() {
         true => Ok(()),
-        false => match died(&job.program, &output.status, &output.stderr) {
+        false => match signal_error(&job.program, &output.status, &output.stderr) {
             Some(died) => Err(died),
-            None => Err(refused(&output)),
+            None => Err(refused_error(&output)),
         },
     }
 }
@@ -188,7 +188,7 @@ pub fn quiet(job: &Job) -> Result<(), Diagnostic> {
 ///
 /// # Errors
 /// `ToolFailed` if the program cannot be started.
-pub(crate) fn start(job: &Job) -> Result<Output, Diagnostic> {
+pub(crate) fn run_captured(job: &Job) -> Result<Output, Diagnostic> {
     let output = job.command().stdin(Stdio::null()).output();
     output.map_err(|e| {
         let message = format!("cannot run {}: {e}", job.program.display());
@@ -197,20 +197,23 @@ pub(crate) fn start(job: &Job) -> Result<Output, Diagnostic> {
 }
 
 /// Returns the diagnostic on a compiler that refuses a program.
-pub(crate) fn refused(output: &Output) -> Diagnostic {
+pub(crate) fn refused_error(output: &Output) -> Diagnostic {
     let diagnostic = Diagnostic::error(Code::ToolFailed, "the compiler refused the program");
-    noted(diagnostic, &output.stderr)
+    with_output(diagnostic, &output.stderr)
 }
 
 /// Returns the diagnostic on a compiler or linker killed by a signal, with its messages.
-pub fn died(program: &Path, status: &ExitStatus, said: &[u8]) -> Option<Diagnostic> {
+pub fn signal_error(program: &Path, status: &ExitStatus, said: &[u8]) -> Option<Diagnostic> {
     let signal = status.signal()?;
     let message = format!("{} died of signal {signal}", program.display());
-    Some(noted(Diagnostic::error(Code::ToolFailed, message), said))
+    Some(with_output(
+        Diagnostic::error(Code::ToolFailed, message),
+        said,
+    ))
 }
 
 /// Adds the first lines of a program's output to a diagnostic.
-fn noted(finding: Diagnostic, said: &[u8]) -> Diagnostic {
+fn with_output(finding: Diagnostic, said: &[u8]) -> Diagnostic {
     let said = String::from_utf8_lossy(said);
     let lines = said.lines().take(20);
     lines.fold(finding, |finding, line| finding.note(line.to_string()))

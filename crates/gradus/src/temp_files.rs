@@ -11,18 +11,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The temporary folders of a run; clones share the list.
 #[derive(Clone, Debug, Default)]
-pub struct Leftovers {
+pub struct TempFolders {
     folders: Arc<Mutex<BTreeSet<PathBuf>>>,
 }
 
-impl Leftovers {
+impl TempFolders {
     fn lock(&self) -> MutexGuard<'_, BTreeSet<PathBuf>> {
         // A list left by a panic is still valid.
         self.folders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records a folder.
-    pub fn note(&self, folder: &Path) {
+    pub fn add(&self, folder: &Path) {
         self.lock().insert(folder.to_path_buf());
     }
 
@@ -35,7 +35,7 @@ impl Leftovers {
     }
 
     /// Runs `work` without interruption by [`Leftovers::clear`].
-    pub fn undisturbed<T>(&self, work: impl FnOnce() -> T) -> T {
+    pub fn without_interruption<T>(&self, work: impl FnOnce() -> T) -> T {
         let folders = self.lock();
         let done = work();
         drop(folders);
@@ -63,12 +63,12 @@ mod tests {
         for folder in [&one, &two] {
             fs::create_dir_all(folder).expect("a folder");
         }
-        let leftovers = Leftovers::default();
-        leftovers.note(&one);
-        leftovers.note(&two);
+        let leftovers = TempFolders::default();
+        leftovers.add(&one);
+        leftovers.add(&two);
         leftovers.remove(&one);
         assert!(!one.exists() && two.exists());
-        assert_eq!(leftovers.undisturbed(|| 3), 3);
+        assert_eq!(leftovers.without_interruption(|| 3), 3);
         leftovers.clear();
         assert!(!two.exists());
         fs::remove_dir_all(&base).expect("gone");

@@ -17,7 +17,7 @@ use std::process::Output;
 
 /// The output of a front half, with all words.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Settled {
+pub(crate) struct FrontOutput {
     /// The module.
     pub module: Vec<u8>,
     /// The compiler's messages on the text with preserved words; `None` if the first run stands.
@@ -27,7 +27,10 @@ pub(crate) struct Settled {
 }
 
 /// Adds the registrations' lines to diagnostics without lines.
-pub(crate) fn place(registrations: &[WrittenRegistration], findings: &mut [Diagnostic]) {
+pub(crate) fn add_registration_lines(
+    registrations: &[WrittenRegistration],
+    findings: &mut [Diagnostic],
+) {
     let lineless = findings
         .iter_mut()
         .filter(|finding| finding.labels.is_empty());
@@ -59,15 +62,15 @@ const LIST: &str = "-dependency-file";
 ///
 /// # Errors
 /// Words at places without a meaning, registrations dropped by the compiler; `FileAccess`, `ToolFailed`.
-pub(crate) fn settle(
+pub(crate) fn module_with_words(
     settings: &Settings,
     front: &Job,
     bitcode: &Path,
     scratch: &Scratch,
-) -> Result<Settled, Diagnostic> {
-    let plain = Settled {
+) -> Result<FrontOutput, Diagnostic> {
+    let plain = FrontOutput {
         module: files::read(bitcode)?,
-        ..Settled::default()
+        ..FrontOutput::default()
     };
     let language = match front.value("-x") {
         Some("c") => "cpp-output",
@@ -93,7 +96,7 @@ pub(crate) fn settle(
         files::write(&text, kept.text.as_bytes())?;
         let output = run(&on_text(front, language, &text))?;
         if !output.status.success() {
-            return Err(source::refused(&output));
+            return Err(source::refused_error(&output));
         }
         settled.module = files::read(bitcode)?;
         settled.said = Some(String::from_utf8_lossy(&output.stderr).into_owned());
@@ -114,7 +117,7 @@ fn dropped(name: &str, span: &SourceSpan) -> Diagnostic {
 }
 
 fn run(job: &Job) -> Result<Output, Diagnostic> {
-    source::start(job)
+    source::run_captured(job)
 }
 
 /// Returns true if a file read by a front half, or its command line, may hold words that compilers drop.

@@ -2,8 +2,8 @@
 //! the driver only as text: symbols as assembler labels, arguments by number.
 
 use super::Check;
-use super::slots::{Slot, is_float, missing, plain_name, slots};
-use super::values::{Fill, RANDOM, Value, in_c};
+use super::slots::{Slot, is_float, missing, slots, without_type_suffix};
+use super::values::{Fill, RANDOM, Value, to_c};
 use gradus_ir::Diagnostic;
 use gradus_pipeline::{Argument, Derivative, ResultPart, Role};
 use std::fmt::Write;
@@ -46,8 +46,8 @@ pub(super) fn write(
         &mut text,
         format!("static int gr_single = {};\n", u8::from(what.single)),
     );
-    line(&mut text, shapes(&slots));
-    line(&mut text, fill(what, &slots)?);
+    line(&mut text, descriptors(&slots));
+    line(&mut text, initial_values(what, &slots)?);
     let values: Vec<String> = (0..slots.len()).map(|i| primal_value(&slots, i)).collect();
     let call = format!("gr_function({})", values.join(", "));
     line(
@@ -116,7 +116,7 @@ fn primal(what: &Check, derivative: &Derivative, result: Option<&str>) -> String
         for (i, argument) in derivative.primal.iter().enumerate() {
             line(
                 &mut text,
-                format!("static {} gr_given_{i};", loose(&argument.c_type)),
+                format!("static {} gr_given_{i};", unqualified(&argument.c_type)),
             );
         }
     }
@@ -182,7 +182,7 @@ fn table(slots: &[Slot<'_>]) -> String {
 const BUFFERS: [&str; 3] = ["primal", "tangent", "adjoint"];
 
 /// Declares Fortran array descriptors, and the code that resets them.
-fn shapes(slots: &[Slot<'_>]) -> String {
+fn descriptors(slots: &[Slot<'_>]) -> String {
     let (mut text, mut body) = (String::new(), String::new());
     for (i, slot) in slots.iter().enumerate() {
         let Some(descriptor) = &slot.argument.descriptor else {
@@ -224,20 +224,20 @@ fn descriptor_type(elem: &str) -> u32 {
 
 /// Returns the code for the initial values: defaults first, then the values on the command line in order,
 /// since later values may refer to earlier arguments.
-fn fill(what: &Check, slots: &[Slot<'_>]) -> Result<String, Diagnostic> {
+fn initial_values(what: &Check, slots: &[Slot<'_>]) -> Result<String, Diagnostic> {
     let mut text = String::from("static void gr_fill(void)\n{\n");
     let given = |slot: &Slot<'_>| {
         let at = what
             .values
             .iter()
-            .position(|(name, _)| slot.is_called(plain_name(name)));
+            .position(|(name, _)| slot.is_called(without_type_suffix(name)));
         at.map_or(0, |at| at + 1)
     };
     let mut order: Vec<usize> = (0..slots.len()).collect();
     order.sort_by_key(|&i| given(&slots[i]));
     let mut known: Vec<usize> = Vec::new();
     for i in order {
-        text.push_str(&fill_one(slots, i, &known)?);
+        text.push_str(&initial_value(slots, i, &known)?);
         if matches!(slots[i].value, Value::Number(_)) {
             known.push(i);
         }
@@ -246,7 +246,7 @@ fn fill(what: &Check, slots: &[Slot<'_>]) -> Result<String, Diagnostic> {
 }
 
 /// Returns the code for the values of argument `i`; the arguments in `known` already have values.
-fn fill_one(slots: &[Slot<'_>], i: usize, known: &[usize]) -> Result<String, Diagnostic> {
+fn initial_value(slots: &[Slot<'_>], i: usize, known: &[usize]) -> Result<String, Diagnostic> {
     let slot = &slots[i];
     let elem = &slot.elem;
     let floating = is_float(Some(elem));
@@ -255,7 +255,7 @@ fn fill_one(slots: &[Slot<'_>], i: usize, known: &[usize]) -> Result<String, Dia
         Some(format!("gr_v{hit}"))
     };
     let c = |text: &str, floating: bool| {
-        in_c(text, &variable, floating).map_err(|name| {
+        to_c(text, &variable, floating).map_err(|name| {
             let argument = &slot.argument.source_name;
             missing(format!(
                 "`{name}`, which the value of `{argument}` names, is no number"
@@ -302,11 +302,11 @@ fn fill_one(slots: &[Slot<'_>], i: usize, known: &[usize]) -> Result<String, Dia
         return Ok(text);
     }
     let value = match fill {
-        Fill::Given => format!("gr_given_{i}[k]"),
+        Fill::FromDriver => format!("gr_given_{i}[k]"),
         Fill::Random => "gr_uniform()".to_string(),
         Fill::Ones => "1".into(),
-        Fill::Steps => "k".into(),
-        Fill::Whole(bound) => format!(
+        Fill::Iota => "k".into(),
+        Fill::RandomIntegers(bound) => format!(
             "gr_below(gr_length({i}, (long double)({})))",
             c(bound, false)?
         ),
@@ -369,7 +369,7 @@ fn arguments(
 }
 
 /// Returns the expression that reads a part of a result.
-fn part_value(derivative: &Derivative, part: &ResultPart) -> String {
+fn result_part_expression(derivative: &Derivative, part: &ResultPart) -> String {
     match derivative.results.len() {
         1 => "result".to_string(),
         _ => format!("result.{}", part.name),
@@ -377,7 +377,7 @@ fn part_value(derivative: &Derivative, part: &ResultPart) -> String {
 }
 
 /// Returns the statement of a call, with the result stored in a variable.
-fn kept_call(derivative: &Derivative, arguments: &str) -> String {
+fn call_statement(derivative: &Derivative, arguments: &str) -> String {
     let keep = if derivative.results.is_empty() {
         ""
     } else {
@@ -388,7 +388,7 @@ fn kept_call(derivative: &Derivative, arguments: &str) -> String {
 
 fn forward_call(slots: &[Slot<'_>], derivative: &Derivative) -> Result<String, Diagnostic> {
     let mut text = String::from("static double gr_forward(void)\n{\n");
-    text.push_str(&kept_call(
+    text.push_str(&call_statement(
         derivative,
         &arguments(slots, derivative, "tangent")?,
     ));
@@ -396,20 +396,22 @@ fn forward_call(slots: &[Slot<'_>], derivative: &Derivative) -> Result<String, D
         .results
         .iter()
         .find(|p| matches!(p.role, Role::ResultTangent(_)));
-    let value = tangent.map_or("0".to_string(), |part| part_value(derivative, part));
+    let value = tangent.map_or("0".to_string(), |part| {
+        result_part_expression(derivative, part)
+    });
     line(&mut text, format!("    return {value};\n}}"));
     Ok(text)
 }
 
 fn reverse_call(slots: &[Slot<'_>], derivative: &Derivative) -> Result<String, Diagnostic> {
     let mut text = String::from("static void gr_reverse(double cotangent)\n{\n");
-    text.push_str(&kept_call(
+    text.push_str(&call_statement(
         derivative,
         &arguments(slots, derivative, "adjoint")?,
     ));
     for part in &derivative.results {
         if let Role::Adjoint(i, _) = part.role {
-            let value = part_value(derivative, part);
+            let value = result_part_expression(derivative, part);
             line(
                 &mut text,
                 format!("    {} += {value};", buffer_value(slots, i, "adjoint")),
@@ -420,7 +422,7 @@ fn reverse_call(slots: &[Slot<'_>], derivative: &Derivative) -> Result<String, D
 }
 
 /// Returns a type without qualifiers that forbid assignment.
-fn loose(c_type: &str) -> String {
+fn unqualified(c_type: &str) -> String {
     c_type
         .replace("restrict", "")
         .trim_end_matches("const")
@@ -432,7 +434,7 @@ fn loose(c_type: &str) -> String {
 fn wrapper(derivative: &Derivative, result: Option<&str>) -> String {
     let list = derivative.primal.iter().enumerate();
     let params: Vec<String> = list
-        .map(|(i, a)| format!("{} gr_a{i}", loose(&a.c_type)))
+        .map(|(i, a)| format!("{} gr_a{i}", unqualified(&a.c_type)))
         .collect();
     let result = result.unwrap_or("void");
     let list = match params.is_empty() {

@@ -19,7 +19,7 @@ mod verdict;
 use crate::clang_jobs::Job;
 use crate::driver::is_parallel;
 use crate::files::{self, Scratch};
-use crate::source::{self, Wanted, quiet};
+use crate::source::{self, CompilerOptions, run_compiler};
 use crate::{Language, Settings, child, runtime, words};
 use gradus_ir::{Code, Diagnostic};
 use gradus_pipeline::{GradRequest, GradTask, Mode, Options, Outcome, OutputKind, Request, Task};
@@ -28,7 +28,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
 use std::time::Duration;
-use verdict::{Run, Setting, Verdict};
+use verdict::{CheckContext, Run, Verdict};
 
 /// A run of `gradus check`.
 #[derive(Clone, Debug)]
@@ -62,9 +62,9 @@ pub struct Check {
 #[derive(Clone, Debug, Default)]
 pub struct Checked {
     /// True if all comparisons agree, and a nonzero derivative was tested.
-    pub right: bool,
+    pub is_right: bool,
     /// The reason why the given values tested nothing, if the verdict is from other values.
-    pub elsewhere: Option<String>,
+    pub untested_reason_at_given_values: Option<String>,
     /// True if a limit was reached.
     pub limit: bool,
     /// The comparisons, for the user.
@@ -78,7 +78,7 @@ pub fn check(settings: &Settings, what: &Check) -> Checked {
     let mut checked = Checked::default();
     if let Err(diagnostic) = run(settings, what, &mut checked) {
         checked.limit = diagnostic.code == Code::LimitReached;
-        checked.right = false;
+        checked.is_right = false;
         checked.diagnostics.push(diagnostic);
     }
     checked
@@ -89,7 +89,7 @@ fn run(settings: &Settings, what: &Check, checked: &mut Checked) -> Result<(), D
     let (object, derived) = (scratch.file("function.o"), scratch.file("derived.bc"));
     let mut flags = what.flags.clone();
     flags.retain(|flag| !is_for_the_linker(flag));
-    let wanted = Wanted {
+    let wanted = CompilerOptions {
         flags: &flags,
         form: source::OBJECT,
         output: &object,
@@ -113,7 +113,7 @@ fn run(settings: &Settings, what: &Check, checked: &mut Checked) -> Result<(), D
         },
     };
     let mut reply = child::compile(settings, &request);
-    words::place(&source.registrations, &mut reply.diagnostics);
+    words::add_registration_lines(&source.registrations, &mut reply.diagnostics);
     checked
         .diagnostics
         .extend(reply.diagnostics.iter().cloned());
@@ -131,13 +131,13 @@ fn run(settings: &Settings, what: &Check, checked: &mut Checked) -> Result<(), D
         &derived,
         reply.output(OutputKind::Bitcode).unwrap_or_default(),
     )?;
-    quiet(&source.back)?;
+    run_compiler(&source.back)?;
     let header = reply.output(OutputKind::Header).unwrap_or_default();
     let symbol = &forward.function;
     let objects = (object.as_path(), source.library.as_deref());
     let program = build(settings, what, &scratch, objects, (header, &driver, symbol))?;
     let place = |frames: &[&str]| trace::source_line(settings, &program, frames);
-    let setting = Setting {
+    let setting = CheckContext {
         what,
         derivative: forward,
         place: &place,
@@ -153,28 +153,28 @@ const WIDE_ALIGN: u32 = 64;
 
 /// Runs the program, also at other points if necessary, and decides the outcome.
 fn decide(
-    setting: &Setting<'_>,
+    setting: &CheckContext<'_>,
     program: &Path,
     scratch: &Scratch,
     checked: &mut Checked,
 ) -> Result<(), Diagnostic> {
     let what = setting.what;
     let mut align = 1;
-    let mut run = call(program, scratch, what, (0, align))?;
+    let mut run = run_program(program, scratch, what, (0, align))?;
     if run.is_misaligned() {
         align = WIDE_ALIGN;
-        run = call(program, scratch, what, (0, align))?;
+        run = run_program(program, scratch, what, (0, align))?;
     }
     checked.text = run.shown();
-    let (mut verdict, warnings) = setting.judge(&run)?;
+    let (mut verdict, warnings) = setting.verdict(&run)?;
     checked.diagnostics.extend(warnings);
     if let Verdict::Untested(reason) = verdict
-        && reason.may_change()
+        && reason.depends_on_values()
     {
         for point in 1..=OTHER_POINTS {
-            let other = call(program, scratch, what, (point, align))?;
+            let other = run_program(program, scratch, what, (point, align))?;
             // Not an error: the function may not accept these values, which the user did not choose.
-            let Ok((found, _)) = setting.judge(&other) else {
+            let Ok((found, _)) = setting.verdict(&other) else {
                 continue;
             };
             if !matches!(found, Verdict::Untested(_)) {
@@ -184,14 +184,14 @@ fn decide(
                     reason.text()
                 );
                 checked.text += &other.shown();
-                checked.elsewhere = Some(reason.text().to_string());
+                checked.untested_reason_at_given_values = Some(reason.text().to_string());
                 verdict = found;
                 break;
             }
         }
     }
     match verdict {
-        Verdict::Right => checked.right = true,
+        Verdict::Right => checked.is_right = true,
         Verdict::Untested(reason) => checked.diagnostics.push(setting.untested(reason)),
         Verdict::Wrong => {
             let name = &setting.derivative.source_name;
@@ -245,7 +245,7 @@ fn build(
     }
     files::write(&scratch.file("driver.c"), driver.as_bytes())?;
     let file = |name: &str| scratch.file(name).display().to_string();
-    quiet(&Job {
+    run_compiler(&Job {
         program: settings.compiler(Language::C)?,
         args: vec![
             "-std=gnu11".into(),
@@ -280,7 +280,7 @@ fn build(
             file("main.o"),
             main.display().to_string(),
         ]);
-        quiet(&Job {
+        run_compiler(&Job {
             program: settings.compiler(Language::C)?,
             args: compile,
         })?;
@@ -302,7 +302,7 @@ fn build(
         program: settings.compiler(Language::PlusPlus)?,
         args,
     };
-    quiet(&runtime::linked_by_compiler(&link, scratch)?)?;
+    run_compiler(&runtime::with_runtime_by_compiler(&link, scratch)?)?;
     Ok(program)
 }
 
@@ -310,10 +310,10 @@ fn build(
 const GRACE_SECONDS: u64 = 5;
 
 /// The number of bytes read of a program's standard error.
-const SAID_BYTES: u64 = 4096;
+const STDERR_BYTES_MAX: u64 = 4096;
 
 /// Runs the program at a point, with arrays aligned to `align` bytes.
-fn call(
+fn run_program(
     program: &Path,
     scratch: &Scratch,
     what: &Check,
@@ -341,17 +341,17 @@ fn call(
         .spawn()
         .map_err(broken)?;
     let limit = Duration::from_secs(u64::from(what.limit_seconds) + GRACE_SECONDS);
-    let status = ended_within(child, limit).map_err(broken)?;
+    let status = wait_with_timeout(child, limit).map_err(broken)?;
     let text = files::read(&out)?;
     Ok(Run {
         text: String::from_utf8_lossy(&text).into_owned(),
-        said: end_of(&said).unwrap_or_default(),
+        stderr_tail: end_of(&said).unwrap_or_default(),
         status,
     })
 }
 
 /// Returns the exit status of a child, or `None` if it had to be stopped.
-fn ended_within(mut child: Child, limit: Duration) -> std::io::Result<Option<ExitStatus>> {
+fn wait_with_timeout(mut child: Child, limit: Duration) -> std::io::Result<Option<ExitStatus>> {
     let mut waited = Duration::ZERO;
     let mut pause = Duration::from_millis(1);
     loop {
@@ -372,9 +372,9 @@ fn ended_within(mut child: Child, limit: Duration) -> std::io::Result<Option<Exi
 fn end_of(file: &Path) -> Option<String> {
     let mut file = File::open(file).ok()?;
     let len = file.metadata().ok()?.len();
-    file.seek(SeekFrom::Start(len.saturating_sub(SAID_BYTES)))
+    file.seek(SeekFrom::Start(len.saturating_sub(STDERR_BYTES_MAX)))
         .ok()?;
     let mut bytes = Vec::new();
-    file.take(SAID_BYTES).read_to_end(&mut bytes).ok()?;
+    file.take(STDERR_BYTES_MAX).read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }

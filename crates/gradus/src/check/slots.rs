@@ -1,7 +1,7 @@
 //! The arguments of the checked function, with values and element types.
 
 use super::Check;
-use super::values::{Fill, RANDOM, Value, read};
+use super::values::{Fill, RANDOM, Value, parse_value};
 use gradus_ir::{Code, Diagnostic};
 use gradus_pipeline::{Argument, Derivative, DescriptorKind, Role};
 
@@ -46,7 +46,7 @@ pub(super) fn is_float(ty: Option<&str>) -> bool {
 }
 
 /// Returns `x` for `x:float`.
-pub(super) fn plain_name(name: &str) -> &str {
+pub(super) fn without_type_suffix(name: &str) -> &str {
     name.split(':').next().unwrap_or(name)
 }
 
@@ -63,10 +63,10 @@ fn is_number_type(ty: &str) -> bool {
 }
 
 /// Checks that every `--arg` names an argument, and that no argument is named twice.
-fn names_are_known(what: &Check, derivative: &Derivative) -> Result<(), Diagnostic> {
+fn check_argument_names(what: &Check, derivative: &Derivative) -> Result<(), Diagnostic> {
     let mut seen: Vec<&str> = Vec::new();
     for (name, _) in &what.values {
-        let name = plain_name(name);
+        let name = without_type_suffix(name);
         let Some(argument) = derivative.primal.iter().find(|a| is_called(a, name)) else {
             let list = derivative.primal.iter().map(|a| a.source_name.as_str());
             let list: Vec<&str> = list.collect();
@@ -90,15 +90,15 @@ pub(super) fn slots<'a>(
     what: &Check,
     derivative: &'a Derivative,
 ) -> Result<Vec<Slot<'a>>, Diagnostic> {
-    names_are_known(what, derivative)?;
+    check_argument_names(what, derivative)?;
     let mut slots = Vec::new();
     let mut absent = Vec::new();
     for (i, argument) in derivative.primal.iter().enumerate() {
-        can_be_given(argument)?;
+        check_supported(argument)?;
         let given = what
             .values
             .iter()
-            .find(|(name, _)| is_called(argument, plain_name(name)));
+            .find(|(name, _)| is_called(argument, without_type_suffix(name)));
         match given {
             Some((name, value)) => slots.push(slot(argument, name, value, what)?),
             None if what.driver.is_some()
@@ -106,10 +106,14 @@ pub(super) fn slots<'a>(
                 && argument.elements.is_none() =>
             {
                 let value = Value::Number(format!("gr_given_{i}"));
-                slots.push(typed(argument, value, None)?);
+                slots.push(with_element_type(argument, value, None)?);
             }
             None if is_float(Some(&argument.c_type)) => {
-                slots.push(typed(argument, Value::Number(RANDOM.into()), None)?);
+                slots.push(with_element_type(
+                    argument,
+                    Value::Number(RANDOM.into()),
+                    None,
+                )?);
             }
             None => match &argument.elements {
                 Some((elem, count)) => {
@@ -131,7 +135,7 @@ pub(super) fn slots<'a>(
 }
 
 /// Refuses an argument for which no value can be given.
-fn can_be_given(argument: &Argument) -> Result<(), Diagnostic> {
+fn check_supported(argument: &Argument) -> Result<(), Diagnostic> {
     let name = &argument.source_name;
     let refuse = |how: &str, help: &str| {
         Err(missing(format!("`{name}` is {how}: that is not checked")).help(help))
@@ -267,10 +271,11 @@ fn slot<'a>(
     if let Some((elem, count)) = &argument.elements {
         return structure_slot(argument, elem, *count, text);
     }
-    let value =
-        read(text, is_address(argument)).ok_or_else(|| not_understood(argument, text, what))?;
+    let value = parse_value(text, is_address(argument))
+        .ok_or_else(|| not_understood(argument, text, what))?;
     if let Value::Array {
-        fill: Fill::Given, ..
+        fill: Fill::FromDriver,
+        ..
     } = value
         && (what.driver.is_none() || argument.descriptor.is_some())
     {
@@ -278,11 +283,11 @@ fn slot<'a>(
         return Err(missing(message).help("`given` takes the array of a call that `--driver FILE` makes; arrays with descriptors are not taken"));
     }
     let stated = name.split_once(':').map(|(_, ty)| ty.trim());
-    typed(argument, value, stated)
+    with_element_type(argument, value, stated)
 }
 
 /// Returns an argument with its value. The element type is the stated type, by default the source's.
-fn typed<'a>(
+fn with_element_type<'a>(
     argument: &'a Argument,
     value: Value,
     stated: Option<&str>,
@@ -312,7 +317,7 @@ fn typed<'a>(
             missing(message).help(format!("state one of C's integers or {}", TYPES.join(", ")))
         );
     }
-    fits_the_type(argument, &value, &elem)?;
+    check_value_fits_type(argument, &value, &elem)?;
     // Memory without floats is its own shadow: the argument is inactive.
     let active = matches!(argument.role, Role::Active(_)) && is_float(Some(&elem));
     Ok(Slot {
@@ -325,7 +330,7 @@ fn typed<'a>(
 }
 
 /// Refuses values that the conversion to the type would silently change.
-fn fits_the_type(argument: &Argument, value: &Value, elem: &str) -> Result<(), Diagnostic> {
+fn check_value_fits_type(argument: &Argument, value: &Value, elem: &str) -> Result<(), Diagnostic> {
     let name = &argument.source_name;
     let random = match value {
         Value::Number(number) => number == RANDOM,
@@ -370,11 +375,11 @@ fn structure_slot<'a>(
     value: &str,
 ) -> Result<Slot<'a>, Diagnostic> {
     let counted = count.to_string();
-    let fill = match read(value, true) {
+    let fill = match parse_value(value, true) {
         Some(Value::Array { extents, fill }) if extents == [counted.clone()] => fill,
-        _ => Fill::Given,
+        _ => Fill::FromDriver,
     };
-    if fill == Fill::Given {
+    if fill == Fill::FromDriver {
         let message = format!("`{}={value}` is not understood", argument.source_name);
         return Err(missing(message).note(format!(
             "a structure of {count} numbers is [VALUE, …] with all of them, rand({count}), zeros({count}), ones({count}) or iota({count})"

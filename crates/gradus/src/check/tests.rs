@@ -150,7 +150,7 @@ fn judged(forward: &str, skip: &str, scale: &str, tail: &str) -> Result<Checked,
         .replace("TAIL", tail);
     let (source, object) = (scratch.file("cubes.c"), scratch.file("cubes.o"));
     files::write(&source, text.as_bytes())?;
-    quiet(&Job {
+    run_compiler(&Job {
         program: settings().compiler(Language::C)?,
         args: vec![
             "-O1".into(),
@@ -174,7 +174,7 @@ fn judged(forward: &str, skip: &str, scale: &str, tail: &str) -> Result<Checked,
     )?;
     let mut checked = Checked::default();
     let place = |frames: &[&str]| trace::source_line(&settings(), &program, frames);
-    let setting = Setting {
+    let setting = CheckContext {
         what: &what,
         derivative: &jvp,
         place: &place,
@@ -186,7 +186,7 @@ fn judged(forward: &str, skip: &str, scale: &str, tail: &str) -> Result<Checked,
 #[test]
 fn right_derivatives_pass() {
     let checked = judged("1", "-1", "1", "").expect("runs");
-    assert!(checked.right, "{}", checked.text);
+    assert!(checked.is_right, "{}", checked.text);
     for part in ["dot product", "x ", "s ", "y ", "agree"] {
         assert!(
             checked.text.contains(part),
@@ -200,19 +200,19 @@ fn right_derivatives_pass() {
 fn wrong_derivatives_are_told_with_their_place() {
     let entry = judged("1", "7", "1", "").expect("runs");
     assert!(
-        !entry.right && entry.text.contains("first at x[7]"),
+        !entry.is_right && entry.text.contains("first at x[7]"),
         "{}",
         entry.text
     );
     let scalar = judged("1", "-1", "1.001", "").expect("runs");
     assert!(
-        !scalar.right && scalar.text.contains("DEPARTS: reverse"),
+        !scalar.is_right && scalar.text.contains("DEPARTS: reverse"),
         "{}",
         scalar.text
     );
     let forward = judged("1.0001", "-1", "1", "").expect("runs");
     assert!(
-        !forward.right && forward.text.contains("forward          DEPART"),
+        !forward.is_right && forward.text.contains("forward          DEPART"),
         "{}",
         forward.text
     );

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Returns the meaning of a signal number.
-pub(super) fn meaning(signal: i32) -> &'static str {
+pub(super) fn signal_meaning(signal: i32) -> &'static str {
     match signal {
         4 => " (an instruction that does not exist)",
         6 => " (abort)",
@@ -24,7 +24,7 @@ pub(super) fn source_line(
     frames: &[&str],
 ) -> Option<SourceSpan> {
     let folder = program.parent()?;
-    let mut command = Command::new(tool(settings)?);
+    let mut command = Command::new(addr2line(settings)?);
     command.arg("-e").arg(program);
     command.args(frames.iter().map(|frame| format!("0x{frame}")));
     let output = command
@@ -33,7 +33,7 @@ pub(super) fn source_line(
         .output()
         .ok()?;
     let text = String::from_utf8_lossy(&output.stdout);
-    let mut places = text.lines().filter_map(|line| place(line, folder));
+    let mut places = text.lines().filter_map(|line| parse_location(line, folder));
     let innermost = places.next()?;
     // The user's own line is preferred if the innermost frame is in code of a compiler's installation.
     match innermost.is_in_system_code() {
@@ -43,7 +43,7 @@ pub(super) fn source_line(
 }
 
 /// Parses a line `file:line[:column]…` of the tool, if the file is outside `folder`.
-fn place(line: &str, folder: &Path) -> Option<SourceSpan> {
+fn parse_location(line: &str, folder: &Path) -> Option<SourceSpan> {
     let words = line.split_whitespace().next()?;
     let mut parts = words.rsplitn(2, ':');
     let (number, file) = (parts.next()?, parts.next()?);
@@ -58,7 +58,7 @@ fn place(line: &str, folder: &Path) -> Option<SourceSpan> {
 }
 
 /// Returns the program that maps addresses to lines.
-fn tool(settings: &Settings) -> Option<PathBuf> {
+fn addr2line(settings: &Settings) -> Option<PathBuf> {
     let clang = settings.compiler(Language::C).ok();
     let real = clang.and_then(|c| std::fs::canonicalize(c).ok());
     let beside = real.map(|c| c.with_file_name("llvm-addr2line"));
@@ -77,12 +77,15 @@ mod tests {
         let here = Path::new(file!()).file_name().map(PathBuf::from);
         let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/check/trace.rs");
         let text = format!("{}:7", own.display());
-        let found = place(&text, Path::new("/nowhere")).expect("a place");
+        let found = parse_location(&text, Path::new("/nowhere")).expect("a place");
         assert_eq!((found.line, Path::new(&found.file)), (7, own.as_path()));
         assert_eq!(own.file_name().map(PathBuf::from), here);
-        assert!(place(&text, own.parent().expect("a folder")).is_none());
+        assert!(parse_location(&text, own.parent().expect("a folder")).is_none());
         for text in ["??:0", "??:?", "", "a.c", &format!("{}:0", own.display())] {
-            assert!(place(text, Path::new("/nowhere")).is_none(), "{text}");
+            assert!(
+                parse_location(text, Path::new("/nowhere")).is_none(),
+                "{text}"
+            );
         }
     }
 }

@@ -14,14 +14,14 @@ pub(super) enum Value {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fill {
     /// The contents passed by the call in the user's driver.
-    Given,
+    FromDriver,
     Random,
     Zeros,
     Ones,
     /// The numbers 0, 1, 2 …
-    Steps,
+    Iota,
     /// Integers from 0 below a bound.
-    Whole(String),
+    RandomIntegers(String),
     /// The listed numbers.
     Listed(Vec<String>),
 }
@@ -84,7 +84,7 @@ fn is_expression(text: &str) -> bool {
 ///
 /// # Errors
 /// The name of an unknown number.
-pub(super) fn in_c(
+pub(super) fn to_c(
     text: &str,
     known: &dyn Fn(&str) -> Option<String>,
     floating: bool,
@@ -111,7 +111,7 @@ pub(super) fn in_c(
 }
 
 /// Parses the text for an argument; a pointer may point to a single number.
-pub(super) fn read(text: &str, pointer: bool) -> Option<Value> {
+pub(super) fn parse_value(text: &str, pointer: bool) -> Option<Value> {
     let text = text.trim();
     if !pointer && ["rand()", "rand"].contains(&text) {
         return Some(Value::Number(RANDOM.into()));
@@ -124,27 +124,27 @@ pub(super) fn read(text: &str, pointer: bool) -> Option<Value> {
             fill: Fill::Listed(values),
         });
     }
-    filled(text)
+    parse_fill(text)
         .filter(|_| pointer)
         .or_else(|| number(text).map(Value::Number))
 }
 
 /// Parses `rand(n)` and similar fills.
-fn filled(text: &str) -> Option<Value> {
+fn parse_fill(text: &str) -> Option<Value> {
     let (name, rest) = text.split_once('(')?;
     let inside = rest.strip_suffix(')')?;
     let mut extents: Vec<String> = inside.split(',').map(|e| e.trim().to_string()).collect();
     let fill = match name.trim() {
-        "given" => Fill::Given,
+        "given" => Fill::FromDriver,
         "rand" => Fill::Random,
         "zeros" => Fill::Zeros,
         "ones" => Fill::Ones,
-        "iota" => Fill::Steps,
-        "randint" if extents.len() > 1 => Fill::Whole(extents.pop()?),
+        "iota" => Fill::Iota,
+        "randint" if extents.len() > 1 => Fill::RandomIntegers(extents.pop()?),
         _ => return None,
     };
     let bound = match &fill {
-        Fill::Whole(bound) => Some(bound),
+        Fill::RandomIntegers(bound) => Some(bound),
         _ => None,
     };
     let good = extents.iter().chain(bound).all(|e| is_expression(e));
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     fn extents_of(text: &str) -> Option<(Vec<String>, Fill)> {
-        match read(text, true) {
+        match parse_value(text, true) {
             Some(Value::Array { extents, fill }) => Some((extents, fill)),
             _ => None,
         }
@@ -172,9 +172,12 @@ mod tests {
 
     #[test]
     fn values_are_read_or_refused() {
-        assert_eq!(read("3.5", false), Some(Value::Number("3.5".into())));
-        assert!(matches!(read("2 * n + 1", false), Some(Value::Number(_))));
-        assert!(matches!(read("6", true), Some(Value::Number(n)) if n == "6"));
+        assert_eq!(parse_value("3.5", false), Some(Value::Number("3.5".into())));
+        assert!(matches!(
+            parse_value("2 * n + 1", false),
+            Some(Value::Number(_))
+        ));
+        assert!(matches!(parse_value("6", true), Some(Value::Number(n)) if n == "6"));
         let of = |list: &[&str]| list.iter().map(|t| t.to_string()).collect::<Vec<_>>();
         assert_eq!(
             extents_of("rand(n * m)"),
@@ -184,12 +187,12 @@ mod tests {
             extents_of("zeros(3,n)"),
             Some((of(&["3", "n"]), Fill::Zeros))
         );
-        let whole = Fill::Whole("m - 1".into());
+        let whole = Fill::RandomIntegers("m - 1".into());
         assert_eq!(extents_of("randint(n, m - 1)"), Some((of(&["n"]), whole)));
         let listed = Fill::Listed(of(&["0.5", "-1e-3", "n"]));
         assert_eq!(extents_of("[0.5, -1e-3,n]"), Some((of(&["3"]), listed)));
         for text in ["", "x; abort()", "\"a\"", "[1]", "rand(3)", "a, b", "n = 2"] {
-            assert!(read(text, false).is_none(), "{text}");
+            assert!(parse_value(text, false).is_none(), "{text}");
         }
         for text in [
             "rand",
@@ -202,7 +205,7 @@ mod tests {
             "[1, abort(); 2]",
             "rand(2) + 1",
         ] {
-            assert!(read(text, true).is_none(), "{text}");
+            assert!(parse_value(text, true).is_none(), "{text}");
         }
     }
 
@@ -213,7 +216,7 @@ mod tests {
                 .contains(&name)
                 .then(|| format!("v_{}", name.len()))
         };
-        let c = |text: &str, floating| in_c(text, &known, floating);
+        let c = |text: &str, floating| to_c(text, &known, floating);
         assert_eq!(c("2*n+1", false), Ok("2 * v_1 + 1".into()));
         assert_eq!(c("1/2", true), Ok("1.0 / 2.0".into()));
         assert_eq!(c("b.c - 1e-3", true), Ok("v_3 - 1e-3".into()));

@@ -11,7 +11,7 @@ pub(super) struct Run {
     /// The lines written for the check.
     pub(super) text: String,
     /// The end of the function's output to standard error.
-    pub(super) said: String,
+    pub(super) stderr_tail: String,
     /// The exit status; `None` after a timeout.
     pub(super) status: Option<ExitStatus>,
 }
@@ -32,43 +32,43 @@ pub(super) enum Reason {
     /// No active argument has an element.
     Empty,
     /// The function returns nothing and writes nothing.
-    Unwritten,
+    NoOutput,
     /// The function returns no finite number.
     NotFinite,
     /// Differences converge nowhere.
-    Unsettled,
+    Divergent,
     /// Every derivative is zero.
     Zero,
     /// The function is not deterministic.
-    Unsteady,
+    NonDeterministic,
 }
 
 impl Reason {
     fn of(word: &str) -> Reason {
         match word {
             "empty" => Reason::Empty,
-            "unwritten" => Reason::Unwritten,
+            "unwritten" => Reason::NoOutput,
             "notfinite" => Reason::NotFinite,
-            "unsettled" => Reason::Unsettled,
-            "unsteady" => Reason::Unsteady,
+            "unsettled" => Reason::Divergent,
+            "unsteady" => Reason::NonDeterministic,
             _ => Reason::Zero,
         }
     }
 
     /// Returns true if other values in arrays of unchanged extents may test more.
-    pub(super) fn may_change(self) -> bool {
-        !matches!(self, Reason::Empty | Reason::Unsteady)
+    pub(super) fn depends_on_values(self) -> bool {
+        !matches!(self, Reason::Empty | Reason::NonDeterministic)
     }
 
     /// Returns the reason as text.
     pub(super) fn text(self) -> &'static str {
         match self {
             Reason::Empty => "no active argument has an element",
-            Reason::Unwritten => "the function returned no number and changed no active array",
+            Reason::NoOutput => "the function returned no number and changed no active array",
             Reason::NotFinite => "the function gives no finite number",
-            Reason::Unsettled => "differences settle nowhere",
+            Reason::Divergent => "differences settle nowhere",
             Reason::Zero => "every derivative is zero",
-            Reason::Unsteady => {
+            Reason::NonDeterministic => {
                 "the function gives something else at each call with the same values"
             }
         }
@@ -105,14 +105,14 @@ impl Run {
 const OUT_OF_TIME: [Option<i32>; 2] = [Some(14), Some(24)];
 
 /// The context of a run.
-pub(super) struct Setting<'a> {
+pub(super) struct CheckContext<'a> {
     pub(super) what: &'a Check,
     pub(super) derivative: &'a Derivative,
     /// Returns the user's source line for the innermost of some addresses.
     pub(super) place: &'a dyn Fn(&[&str]) -> Option<SourceSpan>,
 }
 
-impl Setting<'_> {
+impl CheckContext<'_> {
     fn source_name(&self) -> &str {
         &self.derivative.source_name
     }
@@ -121,12 +121,12 @@ impl Setting<'_> {
     ///
     /// # Errors
     /// A run that did not finish.
-    pub(super) fn judge(&self, run: &Run) -> Result<(Verdict, Vec<Diagnostic>), Diagnostic> {
+    pub(super) fn verdict(&self, run: &Run) -> Result<(Verdict, Vec<Diagnostic>), Diagnostic> {
         let stage = run.line_after("@stage ");
         if let Some(finding) = self.limits(run, stage.unwrap_or("the function itself")) {
             return Err(finding);
         }
-        if let Some(finding) = self.misfit(run) {
+        if let Some(finding) = self.invalid_value_error(run) {
             return Err(finding);
         }
         if !run.has("@end") {
@@ -177,7 +177,7 @@ impl Setting<'_> {
     }
 
     /// Returns the diagnostic on an invalid value of an argument.
-    fn misfit(&self, run: &Run) -> Option<Diagnostic> {
+    fn invalid_value_error(&self, run: &Run) -> Option<Diagnostic> {
         let (number, value) = run.line_after("@misfit ")?.split_once(' ')?;
         let argument = self.argument(number)?;
         let message = match value.split_once(' ') {
@@ -205,18 +205,18 @@ impl Setting<'_> {
                 "the driver must call the function from another file than the function's own",
             );
         };
-        if let Some(finding) = self.outside(run, stage) {
+        if let Some(finding) = self.out_of_bounds_error(run, stage) {
             return finding;
         }
         let signal = run.status.and_then(|s| s.signal());
-        let message = match (thrown(&run.said), signal) {
+        let message = match (uncaught_exception_type(&run.stderr_tail), signal) {
             (Some(what), _) => format!("{name}: {stage} threw {what}, which nothing catches"),
             (None, Some(11)) if run.has("@stack") => {
                 format!("{name}: {stage} died of signal 11 (the stack ran out)")
             }
             (None, Some(signal)) => format!(
                 "{name}: {stage} died of signal {signal}{}",
-                trace::meaning(signal)
+                trace::signal_meaning(signal)
             ),
             (None, None) => {
                 let code = run.status.and_then(|s| s.code()).unwrap_or(0);
@@ -225,7 +225,7 @@ impl Setting<'_> {
         };
         let finding = Diagnostic::error(Code::CheckFailed, message)
             .at((self.place)(&run.frames()), "it ended here");
-        let finding = with_words(finding, &run.said);
+        let finding = with_stderr(finding, &run.stderr_tail);
         match stage.contains("derivative") {
             true => finding.help("the function itself came to its end: please report this"),
             false => {
@@ -235,7 +235,7 @@ impl Setting<'_> {
     }
 
     /// Returns the diagnostic on an access outside an argument's memory.
-    fn outside(&self, run: &Run, stage: &str) -> Option<Diagnostic> {
+    fn out_of_bounds_error(&self, run: &Run, stage: &str) -> Option<Diagnostic> {
         let mut words = run.line_after("@fault ")?.splitn(5, ' ');
         let argument = self.argument(words.next()?)?;
         let (how, index) = (words.next()?, words.next()?);
@@ -293,7 +293,7 @@ impl Setting<'_> {
             reason.text()
         );
         let mut finding = Diagnostic::error(Code::MissingCheckInput, message);
-        if reason.may_change() {
+        if reason.depends_on_values() {
             finding = finding.note("values near those given were tried, too");
         }
         finding.help(self.help(reason))
@@ -311,20 +311,20 @@ impl Setting<'_> {
                 .what
                 .values
                 .iter()
-                .find(|(name, _)| of(super::slots::plain_name(name)));
+                .find(|(name, _)| of(super::slots::without_type_suffix(name)));
             given.is_some_and(|(_, v)| {
                 ["0", "[0]"].contains(&v.trim()) || v.trim().starts_with("zeros")
             })
         };
         let zeros = names(&is_zero);
         match reason {
-            Reason::Unsteady => "a check needs a function whose result depends on its arguments alone: take out random numbers, clocks and variables that keep their values between calls".to_string(),
-            Reason::Unsettled => "differences tell nothing of a function with jumps or much rounding: give other values, and `--single` where it computes in float".to_string(),
+            Reason::NonDeterministic => "a check needs a function whose result depends on its arguments alone: take out random numbers, clocks and variables that keep their values between calls".to_string(),
+            Reason::Divergent => "differences tell nothing of a function with jumps or much rounding: give other values, and `--single` where it computes in float".to_string(),
             Reason::NotFinite => "give values at which the function is defined".to_string(),
             _ if !zeros.is_empty() => format!("give other values than zero: {zeros}"),
             Reason::Empty => format!("give them a length: {}", names(&|a| a.c_type.contains('*'))),
-            Reason::Unwritten if !self.derivative.primal.iter().any(|a| a.c_type.contains('*')) => "a check needs a function that returns a floating-point number or writes to an active array".to_string(),
-            Reason::Unwritten | Reason::Zero => format!(
+            Reason::NoOutput if !self.derivative.primal.iter().any(|a| a.c_type.contains('*')) => "a check needs a function that returns a floating-point number or writes to an active array".to_string(),
+            Reason::NoOutput | Reason::Zero => format!(
                 "give values at which the outputs depend on the active arguments: {}",
                 names(&|_| true)
             ),
@@ -333,7 +333,7 @@ impl Setting<'_> {
 }
 
 /// Returns the type of an uncaught exception, from the messages of C++ runtime libraries.
-fn thrown(said: &str) -> Option<String> {
+fn uncaught_exception_type(said: &str) -> Option<String> {
     let starts = [
         "terminate called after throwing an instance of '",
         "terminating due to uncaught exception of type ",
@@ -350,7 +350,7 @@ fn thrown(said: &str) -> Option<String> {
 }
 
 /// Adds the last lines printed by the function to a diagnostic.
-fn with_words(mut finding: Diagnostic, said: &str) -> Diagnostic {
+fn with_stderr(mut finding: Diagnostic, said: &str) -> Diagnostic {
     let lines: Vec<&str> = said.lines().filter(|l| !l.trim().is_empty()).collect();
     for line in &lines[lines.len().saturating_sub(3)..] {
         finding = finding.note(format!("it said: {}", line.trim_end()));

@@ -4,7 +4,7 @@ use crate::nvcc::link_libraries;
 use gradus_ir::{Code, Diagnostic, SourceSpan};
 
 /// Returns the diagnostic for a clang error, if a better text is known.
-pub(super) fn as_finding(said: &str) -> Option<Diagnostic> {
+pub(super) fn diagnostic_for_error(said: &str) -> Option<Diagnostic> {
     said.lines().find_map(|line| {
         let (place, error) = line
             .split_once(": error: ")
@@ -33,7 +33,7 @@ fn finding(error: &str) -> Option<Diagnostic> {
     }
     let header = error.strip_prefix('\'')?;
     let header = header.strip_suffix("' file not found")?;
-    link_libraries::of_header(header).map(link_libraries::missing)
+    link_libraries::library_of_header(header).map(link_libraries::missing_library_error)
 }
 
 /// Parses the location of an error, and the label.

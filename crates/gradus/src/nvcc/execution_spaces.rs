@@ -20,22 +20,22 @@ const BOTH: &str = "__host__ __device__ ";
 
 /// The files substituted for clang.
 #[derive(Debug, Default)]
-pub(super) struct Spaces {
+pub(super) struct FileSubstitution {
     texts: BTreeMap<PathBuf, String>,
     /// The declarations completed so far: files, and lines from 1.
     completed: BTreeSet<(PathBuf, usize)>,
     overlay: Option<PathBuf>,
 }
 
-impl Spaces {
+impl FileSubstitution {
     /// Creates the substitution for a source, with launch brackets closed for clang.
     ///
     /// # Errors
     /// A file cannot be read or written.
-    pub fn of(source: &str, at: usize, scratch: &Scratch) -> Result<Spaces, Diagnostic> {
-        let mut spaces = Spaces::default();
+    pub fn of(source: &str, at: usize, scratch: &Scratch) -> Result<FileSubstitution, Diagnostic> {
+        let mut spaces = FileSubstitution::default();
         let text = files::read(Path::new(source))?;
-        let readable = launch_syntax::closed(&String::from_utf8_lossy(&text));
+        let readable = launch_syntax::close_brackets(&String::from_utf8_lossy(&text));
         if let (Some(text), Some(file)) = (readable, absolute(Path::new(source))) {
             spaces.texts.insert(file, text);
             spaces.write(at, scratch)?;
@@ -55,7 +55,7 @@ impl Spaces {
     ///
     /// # Errors
     /// A file cannot be read or written.
-    pub fn learn(
+    pub fn complete_from_notes(
         &mut self,
         said: &str,
         source: &str,
@@ -72,11 +72,11 @@ impl Spaces {
             let Some(name) = text.lines().nth(line - 1).and_then(|l| name_at(l, column)) else {
                 continue;
             };
-            if !for_device(&definitions, name) && !for_device(&text, name) {
+            if !is_declared_for_device(&definitions, name) && !is_declared_for_device(&text, name) {
                 continue;
             }
             if self.completed.insert((file.clone(), line)) {
-                self.texts.insert(file, completed(&text, line));
+                self.texts.insert(file, with_both_spaces(&text, line));
                 new = true;
             }
         }
@@ -147,7 +147,7 @@ fn is_of_name(c: char) -> bool {
 }
 
 /// Returns true if a text declares or defines the function for the device.
-fn for_device(text: &str, name: &str) -> bool {
+fn is_declared_for_device(text: &str, name: &str) -> bool {
     text.match_indices(name).any(|(start, _)| {
         let (before, after) = (&text[..start], &text[start + name.len()..]);
         let called = after.trim_start().starts_with('(');
@@ -158,7 +158,7 @@ fn for_device(text: &str, name: &str) -> bool {
 }
 
 /// Returns the text with both spaces inserted at the start of a line, from 1.
-fn completed(text: &str, line: usize) -> String {
+fn with_both_spaces(text: &str, line: usize) -> String {
     let before = text.split_inclusive('\n').take(line - 1);
     let start = before.map(str::len).sum();
     [&text[..start], BOTH, &text[start..]].concat()
@@ -182,11 +182,14 @@ mod tests {
     #[test]
     fn only_what_is_defined_for_the_device_is_completed() {
         let text = "int g() { return f(1); }\n__host__ __device__\nint f(int x) { return x; }";
-        assert!(for_device(text, "f"));
-        assert!(!for_device(text, "g"));
-        assert!(!for_device("__device__ int of(int); int f(int);", "f"));
+        assert!(is_declared_for_device(text, "f"));
+        assert!(!is_declared_for_device(text, "g"));
+        assert!(!is_declared_for_device(
+            "__device__ int of(int); int f(int);",
+            "f"
+        ));
         assert_eq!(
-            completed("int g();\nint f(int);\n", 2),
+            with_both_spaces("int g();\nint f(int);\n", 2),
             "int g();\n__host__ __device__ int f(int);\n"
         );
     }

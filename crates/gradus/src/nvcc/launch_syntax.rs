@@ -2,8 +2,8 @@
 
 /// Closes every `<< <` and `>> >` of a launch; `None` without any. The length of lines, strings and
 /// comments stay unchanged.
-pub(super) fn closed(text: &str) -> Option<String> {
-    let places = opened(text);
+pub(super) fn close_brackets(text: &str) -> Option<String> {
+    let places = split_bracket_ranges(text);
     if places.is_empty() {
         return None;
     }
@@ -18,20 +18,20 @@ pub(super) fn closed(text: &str) -> Option<String> {
 /// Returns the positions of three brackets separated by blanks, with the bracket. Three equal brackets with
 /// blanks mean a launch: `a << < b` is not an expression, and `> > >` that closes templates is
 /// distinguished by the opening brackets.
-fn opened(text: &str) -> Vec<(usize, usize, u8)> {
+fn split_bracket_ranges(text: &str) -> Vec<(usize, usize, u8)> {
     let bytes = text.as_bytes();
     let mut found = Vec::new();
     let mut at = 0;
     let mut launch = false;
     while at < bytes.len() {
-        let skipped = quoted(bytes, at);
+        let skipped = skip_literal_or_comment(bytes, at);
         if skipped > at {
             at = skipped;
             continue;
         }
         let sign = bytes[at];
         let wanted = if launch { b'>' } else { b'<' };
-        match three(bytes, at).filter(|_| sign == wanted) {
+        match bracket_triple_end(bytes, at).filter(|_| sign == wanted) {
             Some(end) => {
                 if end - at > 3 {
                     found.push((at, end, sign));
@@ -46,7 +46,7 @@ fn opened(text: &str) -> Vec<(usize, usize, u8)> {
 }
 
 /// Returns the end of three equal brackets separated by blanks.
-fn three(bytes: &[u8], start: usize) -> Option<usize> {
+fn bracket_triple_end(bytes: &[u8], start: usize) -> Option<usize> {
     let sign = bytes[start];
     if sign != b'<' && sign != b'>' {
         return None;
@@ -65,7 +65,7 @@ fn three(bytes: &[u8], start: usize) -> Option<usize> {
 }
 
 /// Returns the end of a string, character or comment that begins at `at`; `at` otherwise.
-fn quoted(bytes: &[u8], at: usize) -> usize {
+fn skip_literal_or_comment(bytes: &[u8], at: usize) -> usize {
     let rest = &bytes[at..];
     let end = |from: usize, close: &[u8]| {
         let found = rest[from..].windows(close.len()).position(|w| w == close);
@@ -91,7 +91,7 @@ fn quoted(bytes: &[u8], at: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::closed;
+    use super::close_brackets;
 
     #[test]
     fn only_launches_with_blanks_change() {
@@ -101,10 +101,10 @@ mod tests {
             "s = \"<< <\"; // >> >",
         ];
         for text in same {
-            assert_eq!(closed(text), None, "{text}");
+            assert_eq!(close_brackets(text), None, "{text}");
         }
         let text = "k << < g, f<a<int> >(1) >> > (x); y = 1 << 2;";
         let read = "k <<<  g, f<a<int> >(1) >>>  (x); y = 1 << 2;";
-        assert_eq!(closed(text).as_deref(), Some(read));
+        assert_eq!(close_brackets(text).as_deref(), Some(read));
     }
 }

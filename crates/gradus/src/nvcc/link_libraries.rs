@@ -4,7 +4,7 @@
 use gradus_ir::{Code, Diagnostic};
 
 /// Libraries whose functions are in the runtime library, or are meaningless without a GPU.
-const OURS: &[&str] = &[
+const REPLACED: &[&str] = &[
     "cuda",
     "cudart",
     "cudart_static",
@@ -39,18 +39,18 @@ const HEADERS_ONLY: &[&str] = &["cub", "thrust", "cutlass", "cute"];
 ///
 /// # Errors
 /// A CUDA library without a replacement.
-pub(super) fn kept(link: &[String]) -> Result<Vec<String>, Diagnostic> {
+pub(super) fn without_replaced_libraries(link: &[String]) -> Result<Vec<String>, Diagnostic> {
     let library = |word: &String| word.strip_prefix("-l").map(String::from);
     let mut names = link.iter().filter_map(library);
     if let Some(name) = names.find(|l| MISSING.contains(&l.as_str())) {
-        return Err(missing(&name));
+        return Err(missing_library_error(&name));
     }
-    let ours = |word: &&String| library(word).is_some_and(|l| OURS.contains(&l.as_str()));
+    let ours = |word: &&String| library(word).is_some_and(|l| REPLACED.contains(&l.as_str()));
     Ok(link.iter().filter(|word| !ours(word)).cloned().collect())
 }
 
 /// Returns the diagnostic on a library without a replacement.
-pub(super) fn missing(name: &str) -> Diagnostic {
+pub(super) fn missing_library_error(name: &str) -> Diagnostic {
     if HEADERS_ONLY.contains(&name) {
         let message =
             format!("the CUDA library `{name}`, which is headers only, is not among ours");
@@ -63,14 +63,14 @@ pub(super) fn missing(name: &str) -> Diagnostic {
 }
 
 /// Returns the CUDA library of a header.
-pub(super) fn of_header(header: &str) -> Option<&'static str> {
-    let of = |name: &&&str| header.strip_prefix(**name).is_some_and(ends_name);
+pub(super) fn library_of_header(header: &str) -> Option<&'static str> {
+    let of = |name: &&&str| header.strip_prefix(**name).is_some_and(is_part_of_library);
     HEADERS_ONLY.iter().chain(MISSING).find(of).copied()
 }
 
 /// Returns true if the text after a library's name belongs to a header of the library: `_v2.h`, `Dn.h`,
 /// `/device/device_scan.cuh`.
-fn ends_name(rest: &str) -> bool {
+fn is_part_of_library(rest: &str) -> bool {
     let part = |c: char| c == '_' || c.is_ascii_uppercase();
     rest.starts_with('/') || rest.starts_with('.') || rest.starts_with(part)
 }

@@ -16,13 +16,13 @@ mod toolkit_paths;
 mod translation_unit;
 mod vectorizer_remarks;
 
-use crate::cc1::Detail;
-use crate::driver::{DriveOptions, Driven, drive};
+use crate::cc1::DebugDetail;
+use crate::driver::{DriveOptions, DriverOutcome, drive};
 use crate::files::{self, Content, Outputs, Scratch};
-use crate::source::{self, Wanted};
+use crate::source::{self, CompilerOptions};
 use crate::{Language, Settings};
 use gradus_ir::{Code, Diagnostic};
-use options::{Invocation, Source, Stop};
+use options::{Invocation, LastStage, Source};
 use std::path::{Path, PathBuf};
 
 /// The output of `--version`, in the words that build systems look for.
@@ -32,8 +32,8 @@ Cuda compilation tools, release 12.2, V12.2.140
 ";
 
 /// Runs nvcc's command line.
-pub fn nvcc(settings: &Settings, how: &DriveOptions, args: &[String]) -> Driven {
-    let mut driven = Driven::default();
+pub fn nvcc(settings: &Settings, how: &DriveOptions, args: &[String]) -> DriverOutcome {
+    let mut driven = DriverOutcome::default();
     if let Err(diagnostic) = run(settings, how, args, &mut driven) {
         driven.diagnostics.push(diagnostic);
         driven.status = 1;
@@ -45,7 +45,7 @@ fn run(
     settings: &Settings,
     how: &DriveOptions,
     args: &[String],
-    driven: &mut Driven,
+    driven: &mut DriverOutcome,
 ) -> Result<(), Diagnostic> {
     let asked = options::read(args)?;
     if asked.version {
@@ -53,16 +53,16 @@ fn run(
         return Ok(());
     }
     if asked.verbose {
-        driven.remarks.push(toolkit_paths::told(settings)?);
+        driven.remarks.push(toolkit_paths::toolkit_paths(settings)?);
     }
-    check(&asked)?;
+    check_invocation(&asked)?;
     let scratch = settings.scratch()?;
     let mut outputs = Outputs::default();
     let mut objects: Vec<Option<PathBuf>> = vec![None; asked.files.len()];
-    if asked.stop != Stop::Preprocess {
+    if asked.stop != LastStage::Preprocess {
         for (at, source) in asked.files.iter().enumerate().filter(|(_, s)| s.cuda) {
             let object = scratch.file(&format!("{at}.o"));
-            let session = translation_unit::Unit {
+            let session = translation_unit::UnitCompiler {
                 settings,
                 how,
                 asked: &asked,
@@ -73,13 +73,13 @@ fn run(
             if driven.status != 0 {
                 return Ok(());
             }
-            if asked.stop == Stop::Object {
+            if asked.stop == LastStage::Object {
                 outputs.add(&object_name(&asked, source), Content::File(object.clone()));
             }
             objects[at] = Some(object);
         }
     }
-    if asked.stop == Stop::Link {
+    if asked.stop == LastStage::Link {
         let linked = asked.files.iter().zip(&objects);
         let path = |(source, object): (&Source, &Option<PathBuf>)| {
             object.clone().unwrap_or_else(|| source.path.clone().into())
@@ -87,13 +87,13 @@ fn run(
         separate::check(&linked.map(path).collect::<Vec<_>>())?;
     }
     let line = match asked.stop {
-        Stop::DeviceLink => Some(empty_object(&asked, &scratch)?),
-        Stop::Archive => {
+        LastStage::DeviceLink => Some(empty_object(&asked, &scratch)?),
+        LastStage::Archive => {
             let made = archive(&asked, &objects)?;
             outputs.add(&output_or(&asked, "a.a"), Content::Bytes(made));
             None
         }
-        _ => rest(settings, &asked, &objects, &scratch)?,
+        _ => remaining_command_line(settings, &asked, &objects, &scratch)?,
     };
     if let Some(line) = line {
         let other = DriveOptions {
@@ -121,14 +121,14 @@ fn run(
 pub(crate) fn open(
     settings: &Settings,
     file: &Path,
-    wanted: &Wanted,
+    wanted: &CompilerOptions,
     scratch: &Scratch,
     derived: &Path,
 ) -> Result<source::Source, Diagnostic> {
     let mut args = wanted.flags.to_vec();
     args.extend(["-c".to_string(), file.display().to_string()]);
     let asked = options::read(&args)?;
-    let unit = translation_unit::Unit {
+    let unit = translation_unit::UnitCompiler {
         settings,
         how: &DriveOptions::default(),
         asked: &asked,
@@ -139,8 +139,8 @@ pub(crate) fn open(
         let message = "a second file among the compiler's flags";
         return Err(Diagnostic::error(Code::BadOption, message));
     };
-    let mut driven = Driven::default();
-    let to = (derived, Detail::Types);
+    let mut driven = DriverOutcome::default();
+    let to = (derived, DebugDetail::Types);
     let Some(opened) = unit.open(0, only, wanted.output, to, &mut driven)? else {
         let mut refused = Diagnostic::error(Code::ToolFailed, "the compiler refused the program");
         let said = driven.remarks.iter().flat_map(|text| text.lines());
@@ -158,19 +158,19 @@ pub(crate) fn open(
     })
 }
 
-fn check(asked: &Invocation) -> Result<(), Diagnostic> {
+fn check_invocation(asked: &Invocation) -> Result<(), Diagnostic> {
     if asked.files.is_empty() {
         return Err(Diagnostic::error(Code::BadOption, "no file is given"));
     }
-    let several = asked.files.len() > 1 && asked.stop == Stop::Object;
+    let several = asked.files.len() > 1 && asked.stop == LastStage::Object;
     if several && asked.output.is_some() {
         let message = "one output is named for several objects";
         return Err(Diagnostic::error(Code::BadOption, message).help("leave `-o` out"));
     }
     let of_host = |source: &&Source| !source.cuda && !source.linked;
     let only_objects = match asked.stop {
-        Stop::DeviceLink => asked.files.iter().find(|s| s.cuda || of_host(s)),
-        Stop::Archive => asked.files.iter().find(of_host),
+        LastStage::DeviceLink => asked.files.iter().find(|s| s.cuda || of_host(s)),
+        LastStage::Archive => asked.files.iter().find(of_host),
         _ => None,
     };
     if let Some(source) = only_objects {
@@ -178,12 +178,12 @@ fn check(asked: &Invocation) -> Result<(), Diagnostic> {
         return Err(Diagnostic::error(Code::BadOption, message).help("compile it with `-c` first"));
     }
     let of_host = asked.files.iter().filter(of_host).count();
-    if asked.stop == Stop::Object && asked.folder.is_some() && of_host > 1 {
+    if asked.stop == LastStage::Object && asked.folder.is_some() && of_host > 1 {
         let message = "a folder is named for several objects of the host's";
         return Err(Diagnostic::error(Code::BadOption, message).help("compile them one by one"));
     }
-    if asked.stop == Stop::Link {
-        link_libraries::kept(&asked.link)?;
+    if asked.stop == LastStage::Link {
+        link_libraries::without_replaced_libraries(&asked.link)?;
     }
     Ok(())
 }
@@ -215,7 +215,9 @@ fn archive(asked: &Invocation, objects: &[Option<PathBuf>]) -> Result<Vec<u8>, D
         let name = name.file_name().unwrap_or_default().to_string_lossy();
         Ok((name.into_owned(), files::read(&path)?))
     });
-    Ok(crate::archive::of(&members.collect::<Result<Vec<_>, _>>()?))
+    Ok(crate::archive::create(
+        &members.collect::<Result<Vec<_>, _>>()?,
+    ))
 }
 
 /// Returns the named output, or an output of this name.
@@ -233,7 +235,7 @@ fn object_name(asked: &Invocation, source: &Source) -> PathBuf {
 
 /// Returns the ordinary driver's command line, for files without device code and for the link; `None` if
 /// neither exists.
-fn rest(
+fn remaining_command_line(
     settings: &Settings,
     asked: &Invocation,
     objects: &[Option<PathBuf>],
@@ -244,7 +246,7 @@ fn rest(
         .iter()
         .zip(objects)
         .filter_map(|(source, object)| match (object, asked.stop) {
-            (Some(object), Stop::Link) => Some(object.display().to_string()),
+            (Some(object), LastStage::Link) => Some(object.display().to_string()),
             (Some(_), _) => None,
             (None, _) => Some(source.path.clone()),
         })
@@ -252,7 +254,7 @@ fn rest(
     if files.is_empty() {
         return Ok(None);
     }
-    let mut line = translation_unit::search(settings, scratch);
+    let mut line = translation_unit::header_search_path(settings, scratch);
     line.push(translation_unit::BY_NVCC.into());
     let is_c = |f: &String| f.ends_with(".c");
     let some_c = files.iter().any(is_c);
@@ -270,16 +272,16 @@ fn rest(
     line.extend(asked.host.iter().cloned());
     line.extend(asked.level.clone());
     match asked.stop {
-        Stop::Object => line.push("-c".into()),
-        Stop::Link => line.extend(link_libraries::kept(&asked.link)?),
-        Stop::Preprocess => line.extend(translation_unit::as_host(asked)),
-        Stop::DeviceLink | Stop::Archive => {}
+        LastStage::Object => line.push("-c".into()),
+        LastStage::Link => line.extend(link_libraries::without_replaced_libraries(&asked.link)?),
+        LastStage::Preprocess => line.extend(translation_unit::host_preprocess_options(asked)),
+        LastStage::DeviceLink | LastStage::Archive => {}
     }
     let within = asked
         .files
         .iter()
         .find(|source| !source.cuda && !source.linked);
-    let within = within.filter(|_| asked.stop == Stop::Object && asked.folder.is_some());
+    let within = within.filter(|_| asked.stop == LastStage::Object && asked.folder.is_some());
     let within = within.map(|source| object_name(asked, source).display().to_string());
     let output = asked.output.clone().or(within);
     line.extend(output.into_iter().flat_map(|o| ["-o".to_string(), o]));

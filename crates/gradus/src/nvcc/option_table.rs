@@ -5,11 +5,11 @@
 
 /// The treatment of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum OptionTreatment {
     /// Ignored.
-    Nothing,
+    Ignored,
     /// Ignored, with a value.
-    NothingOf,
+    IgnoredWithValue,
     /// Passed to both halves in this form, followed by the value.
     Common(&'static str),
     /// Adds these words to both halves.
@@ -58,27 +58,36 @@ pub(super) enum Fate {
     Refused(&'static str),
 }
 
-use Fate::{
-    Common, CommonFlag, CommonWhere, HostFlag, HostParts, LinkFlag, LinkOf, LinkParts, Nothing,
-    NothingOf, Refused,
+use OptionTreatment::{
+    Common, CommonFlag, CommonWhere, HostFlag, HostParts, Ignored, IgnoredWithValue, LinkFlag,
+    LinkOf, LinkParts, Refused,
 };
 
 const NO_GPU_CODE: &str = "no code for a GPU is made here";
 
 // table
-pub(super) const ROWS: &[(&[&str], Fate)] = &[
-    (&["-o", "--output-file"], Fate::Output),
-    (&["-odir", "--output-directory"], Fate::Folder),
-    (&["-c", "--compile", "-dw", "--device-w"], Fate::Object),
-    (&["-dc", "--device-c"], Fate::SeparateObject),
-    (&["-rdc", "--relocatable-device-code"], Fate::Separate),
-    (&["-dlink", "--device-link"], Fate::DeviceLink),
-    (&["-lib", "--lib"], Fate::Archive),
-    (&["-E", "--preprocess"], Fate::Preprocess("-E")),
-    (&["-M", "--generate-dependencies"], Fate::Preprocess("-M")),
+pub(super) const OPTIONS: &[(&[&str], OptionTreatment)] = &[
+    (&["-o", "--output-file"], OptionTreatment::Output),
+    (&["-odir", "--output-directory"], OptionTreatment::Folder),
+    (
+        &["-c", "--compile", "-dw", "--device-w"],
+        OptionTreatment::Object,
+    ),
+    (&["-dc", "--device-c"], OptionTreatment::SeparateObject),
+    (
+        &["-rdc", "--relocatable-device-code"],
+        OptionTreatment::Separate,
+    ),
+    (&["-dlink", "--device-link"], OptionTreatment::DeviceLink),
+    (&["-lib", "--lib"], OptionTreatment::Archive),
+    (&["-E", "--preprocess"], OptionTreatment::Preprocess("-E")),
+    (
+        &["-M", "--generate-dependencies"],
+        OptionTreatment::Preprocess("-M"),
+    ),
     (
         &["-MM", "--generate-nonsystem-dependencies"],
-        Fate::Preprocess("-MM"),
+        OptionTreatment::Preprocess("-MM"),
     ),
     (
         &["-MD", "--generate-dependencies-with-compile"],
@@ -95,7 +104,7 @@ pub(super) const ROWS: &[(&[&str], Fate)] = &[
     (&["-I", "--include-path"], Common("-I")),
     (&["-isystem", "--system-include"], Common("-isystem")),
     (&["-idirafter"], Common("-idirafter")),
-    (&["--cuda-path"], Fate::Toolkit),
+    (&["--cuda-path"], OptionTreatment::Toolkit),
     (&["-include", "--pre-include"], Common("-include")),
     (&["-D", "--define-macro"], Common("-D")),
     (&["-U", "--undefine-macro"], Common("-U")),
@@ -108,10 +117,10 @@ pub(super) const ROWS: &[(&[&str], Fate)] = &[
         &["-ftemplate-backtrace-limit", "--ftemplate-backtrace-limit"],
         Common("-ftemplate-backtrace-limit="),
     ),
-    (&["-x", "--x"], Fate::Language),
-    (&["-O", "--optimize"], Fate::Level),
+    (&["-x", "--x"], OptionTreatment::Language),
+    (&["-O", "--optimize"], OptionTreatment::Level),
     (&["-g", "--debug"], CommonFlag("-g")),
-    (&["-G", "--device-debug"], Fate::DeviceDebug),
+    (&["-G", "--device-debug"], OptionTreatment::DeviceDebug),
     (&["-w", "--disable-warnings"], CommonFlag("-w")),
     (&["-pg", "--profile"], HostFlag("-pg")),
     (&["-fopenmp"], HostFlag("-fopenmp")),
@@ -141,18 +150,18 @@ pub(super) const ROWS: &[(&[&str], Fate)] = &[
         &["-default-stream", "--default-stream"],
         CommonWhere("per-thread", "-DCUDA_API_PER_THREAD_DEFAULT_STREAM=1"),
     ),
-    (&["-optf", "--options-file"], Fate::File),
-    (&["--version", "-V"], Fate::Version),
-    (&["-v", "--verbose"], Fate::Verbose),
+    (&["-optf", "--options-file"], OptionTreatment::File),
+    (&["--version", "-V"], OptionTreatment::Version),
+    (&["-v", "--verbose"], OptionTreatment::Verbose),
     (
         &[
             "-forward-unknown-to-host-compiler",
             "-forward-unknown-to-host-linker",
             "-forward-unknown-opts",
         ],
-        Fate::Forward,
+        OptionTreatment::Forward,
     ),
-    (&["-m", "--machine"], Fate::Bits),
+    (&["-m", "--machine"], OptionTreatment::Bits),
     (
         &[
             "-arch",
@@ -165,7 +174,7 @@ pub(super) const ROWS: &[(&[&str], Fate)] = &[
             "--cuda-gpu-arch",
             "--offload-arch",
         ],
-        Fate::Architecture,
+        OptionTreatment::Architecture,
     ),
     // GPU code generation.
     (
@@ -189,7 +198,7 @@ pub(super) const ROWS: &[(&[&str], Fate)] = &[
             "-Wno-deprecated-gpu-targets",
             "-Wmissing-launch-bounds",
         ],
-        Nothing,
+        Ignored,
     ),
     (
         &[
@@ -213,7 +222,7 @@ pub(super) const ROWS: &[(&[&str], Fate)] = &[
             "-compress-mode",
             "-jump-table-density",
         ],
-        NothingOf,
+        IgnoredWithValue,
     ),
     // Always on here.
     (
@@ -226,7 +235,7 @@ pub(super) const ROWS: &[(&[&str], Fate)] = &[
             "-allow-unsupported-compiler",
             "-link",
         ],
-        Nothing,
+        Ignored,
     ),
     // nvcc's own stages, files and diagnostics.
     (
@@ -247,7 +256,7 @@ pub(super) const ROWS: &[(&[&str], Fate)] = &[
             "-brief-diagnostics",
             "-use-local-env",
         ],
-        Nothing,
+        Ignored,
     ),
     (
         &[
@@ -276,7 +285,7 @@ pub(super) const ROWS: &[(&[&str], Fate)] = &[
             "-Werror",
             "-static-global-template-stub",
         ],
-        NothingOf,
+        IgnoredWithValue,
     ),
     (
         &["-ptx", "-cubin", "-fatbin", "-optix-ir", "-ltoir"],
@@ -289,12 +298,12 @@ pub(super) const ROWS: &[(&[&str], Fate)] = &[
 ];
 
 /// Options whose value may follow without a separator.
-const JOINED: &[&str] = &["-I", "-D", "-U", "-L", "-l", "-O", "-isystem"];
+const JOINED_VALUE: &[&str] = &["-I", "-D", "-U", "-L", "-l", "-O", "-isystem"];
 /// Options whose numeric value may follow without a separator.
-const COUNTED: &[&str] = &["-t", "-m"];
+const JOINED_NUMBER: &[&str] = &["-t", "-m"];
 
 /// Returns the row of an option, the option's name in the row, and the value in the same word.
-pub(super) fn find(word: &str) -> Option<(&'static str, Fate, Option<String>)> {
+pub(super) fn find(word: &str) -> Option<(&'static str, OptionTreatment, Option<String>)> {
     let (name, value) = match word.split_once('=') {
         Some((name, value)) => (name, Some(value.to_string())),
         None => (word, None),
@@ -307,38 +316,46 @@ pub(super) fn find(word: &str) -> Option<(&'static str, Fate, Option<String>)> {
     }
     let number = |rest: &str| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit());
     let counted = |start: &&&str| word.strip_prefix(**start).is_some_and(number);
-    let joined = COUNTED.iter().find(counted);
-    let joined = joined.or_else(|| JOINED.iter().find(|start| word.starts_with(**start)))?;
+    let joined = JOINED_NUMBER.iter().find(counted);
+    let joined = joined.or_else(|| JOINED_VALUE.iter().find(|start| word.starts_with(**start)))?;
     let (name, fate) = row(joined)?;
     Some((name, fate, Some(word[joined.len()..].to_string())))
 }
 
 /// Returns the row of a name. Names of several letters are accepted with one dash and with two, like in
 /// nvcc.
-fn row(name: &str) -> Option<(&'static str, Fate)> {
+fn row(name: &str) -> Option<(&'static str, OptionTreatment)> {
     let bare = name.trim_start_matches('-');
     let is = |known: &&str| {
         let several = bare.len() > 1 && !bare.contains('=');
         *known == name || several && name.starts_with('-') && known.trim_start_matches('-') == bare
     };
-    let exact = |(names, fate): &(&[&'static str], Fate)| {
+    let exact = |(names, fate): &(&[&'static str], OptionTreatment)| {
         let found = names.iter().find(|known| **known == name)?;
         Some((*found, *fate))
     };
-    let near = |(names, fate): &(&[&'static str], Fate)| {
+    let near = |(names, fate): &(&[&'static str], OptionTreatment)| {
         let found = names.iter().find(|known| is(known))?;
         Some((*found, *fate))
     };
-    ROWS.iter()
+    OPTIONS
+        .iter()
         .find_map(exact)
-        .or_else(|| ROWS.iter().find_map(near))
+        .or_else(|| OPTIONS.iter().find_map(near))
 }
 
-pub(super) fn takes_value(fate: Fate) -> bool {
+pub(super) fn takes_value(fate: OptionTreatment) -> bool {
     match fate {
-        NothingOf | Common(_) | CommonWhere(..) | LinkOf(_) | HostParts | LinkParts => true,
-        Fate::Output | Fate::Folder | Fate::Level | Fate::Language | Fate::File => true,
-        Fate::Architecture | Fate::Separate | Fate::Toolkit | Fate::Bits => true,
+        IgnoredWithValue | Common(_) | CommonWhere(..) | LinkOf(_) | HostParts | LinkParts => true,
+        OptionTreatment::Output
+        | OptionTreatment::Folder
+        | OptionTreatment::Level
+        | OptionTreatment::Language
+        | OptionTreatment::File => true,
+        OptionTreatment::Architecture
+        | OptionTreatment::Separate
+        | OptionTreatment::Toolkit
+        | OptionTreatment::Bits => true,
         HostFlag(word) => word.ends_with('='),
         _ => false,
     }

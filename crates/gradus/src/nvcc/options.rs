@@ -3,14 +3,14 @@
 //! The table [`ROWS`] gives the treatment of each option. An option without a row is an error that suggests
 //! the nearest row's name, unless unknown options are forwarded to the host compiler.
 
-use crate::nvcc::option_table::{Fate, ROWS, find, takes_value};
+use crate::nvcc::option_table::{OPTIONS, OptionTreatment, find, takes_value};
 use gradus_ir::{Code, Diagnostic};
 use std::collections::VecDeque;
 use std::path::Path;
 
-use Fate::{
-    Common, CommonFlag, CommonWhere, HostFlag, HostParts, LinkFlag, LinkOf, LinkParts, Nothing,
-    NothingOf, Refused,
+use OptionTreatment::{
+    Common, CommonFlag, CommonWhere, HostFlag, HostParts, Ignored, IgnoredWithValue, LinkFlag,
+    LinkOf, LinkParts, Refused,
 };
 
 /// A parsed command line.
@@ -21,7 +21,7 @@ pub(super) struct Invocation {
     /// The output path.
     pub output: Option<String>,
     /// The last stage of the run.
-    pub stop: Stop,
+    pub stop: LastStage,
     /// Options for both halves of a source: search paths, macros, language version.
     pub common: Vec<String>,
     /// Further options for the host half.
@@ -46,7 +46,7 @@ pub(super) struct Invocation {
 
 /// The last stage of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Stop {
+pub(super) enum LastStage {
     /// Emits a program or shared library.
     #[default]
     Link,
@@ -147,10 +147,10 @@ impl Reader {
         });
     }
 
-    fn apply(&mut self, name: &str, fate: Fate, value: &str) -> Result<(), Diagnostic> {
+    fn apply(&mut self, name: &str, fate: OptionTreatment, value: &str) -> Result<(), Diagnostic> {
         let found = &mut self.found;
         match fate {
-            Nothing | NothingOf => {}
+            Ignored | IgnoredWithValue => {}
             Common(form) if form.ends_with('=') => {
                 found.common.push(format!("{form}{}", gnu(value)));
             }
@@ -176,40 +176,40 @@ impl Reader {
             },
             LinkOf(form) => found.link.push(format!("{form}{value}")),
             LinkFlag(word) => found.link.push(word.into()),
-            HostParts => found.host.extend(parts(value)),
+            HostParts => found.host.extend(option_parts(value)),
             LinkParts => {
-                let parts = parts(value).into_iter();
+                let parts = option_parts(value).into_iter();
                 found.link.extend(parts.map(|part| format!("-Wl,{part}")));
             }
-            Fate::Output => found.output = Some(value.to_string()),
-            Fate::Folder => found.folder = Some(value.to_string()),
-            Fate::Bits if value == "64" => {}
-            Fate::Bits => {
+            OptionTreatment::Output => found.output = Some(value.to_string()),
+            OptionTreatment::Folder => found.folder = Some(value.to_string()),
+            OptionTreatment::Bits if value == "64" => {}
+            OptionTreatment::Bits => {
                 let message = format!("there are no pointers of {value} bits here");
                 return Err(wrong(message).help("leave `-m` out, or say 64"));
             }
-            Fate::Level => found.level = Some(format!("-O{value}")),
-            Fate::Language => self.language = language(value)?,
-            Fate::Architecture => {
+            OptionTreatment::Level => found.level = Some(format!("-O{value}")),
+            OptionTreatment::Language => self.language = language(value)?,
+            OptionTreatment::Architecture => {
                 found.architecture = architecture(value).max(found.architecture);
             }
-            Fate::Object => found.stop = Stop::Object,
-            Fate::SeparateObject => {
-                found.stop = Stop::Object;
+            OptionTreatment::Object => found.stop = LastStage::Object,
+            OptionTreatment::SeparateObject => {
+                found.stop = LastStage::Object;
                 found.separate = true;
             }
-            Fate::Separate => found.separate = value == "true",
-            Fate::DeviceLink => found.stop = Stop::DeviceLink,
-            Fate::Archive => found.stop = Stop::Archive,
-            Fate::Preprocess(word) => {
-                found.stop = Stop::Preprocess;
+            OptionTreatment::Separate => found.separate = value == "true",
+            OptionTreatment::DeviceLink => found.stop = LastStage::DeviceLink,
+            OptionTreatment::Archive => found.stop = LastStage::Archive,
+            OptionTreatment::Preprocess(word) => {
+                found.stop = LastStage::Preprocess;
                 found.host.push(word.into());
             }
-            Fate::DeviceDebug => {
+            OptionTreatment::DeviceDebug => {
                 found.device_debug = true;
                 found.common.push("-g".into());
             }
-            Fate::Toolkit => {
+            OptionTreatment::Toolkit => {
                 let headers = Path::new(value).join("include");
                 if !headers.is_dir() {
                     let message = format!("there are no headers of a CUDA toolkit in `{value}`");
@@ -220,10 +220,10 @@ impl Reader {
                 let headers = headers.display().to_string();
                 found.common.extend(["-idirafter".to_string(), headers]);
             }
-            Fate::Version => found.version = true,
-            Fate::Verbose => found.verbose = true,
-            Fate::Forward => self.forward = true,
-            Fate::File => self.options_file(value)?,
+            OptionTreatment::Version => found.version = true,
+            OptionTreatment::Verbose => found.verbose = true,
+            OptionTreatment::Forward => self.forward = true,
+            OptionTreatment::File => self.options_file(value)?,
             Refused(why) => {
                 return Err(wrong(format!("`{name}` is not supported")).help(why));
             }
@@ -249,7 +249,7 @@ fn words(text: &str) -> Vec<String> {
 
 /// Splits a value that lists options, at commas or spaces. Quoted text stays unchanged, except for quotes
 /// around the whole value; an escaped comma does not separate.
-fn parts(value: &str) -> Vec<String> {
+fn option_parts(value: &str) -> Vec<String> {
     let round = |quote: char| {
         let within = value.strip_prefix(quote)?.strip_suffix(quote)?;
         (!within.contains(quote)).then_some(within)
@@ -319,7 +319,7 @@ fn language(name: &str) -> Result<Option<bool>, Diagnostic> {
 
 fn unknown(word: &str) -> Diagnostic {
     let name = word.split('=').next().unwrap_or(word);
-    let names = ROWS.iter().flat_map(|(names, _)| names.iter());
+    let names = OPTIONS.iter().flat_map(|(names, _)| names.iter());
     let near = names.min_by_key(|known| distance(known, name));
     let near = near.filter(|known| distance(known, name) <= name.len() / 3 + 1);
     let finding = wrong(format!("there is no option `{word}`"));
@@ -377,7 +377,7 @@ mod tests {
         );
         assert_eq!(found.host, ["-Wall", "-fPIC"]);
         assert_eq!(found.link, ["-lcudart"]);
-        assert_eq!(found.stop, Stop::Link);
+        assert_eq!(found.stop, LastStage::Link);
         assert_eq!(found.architecture, 70);
     }
 
@@ -403,7 +403,7 @@ mod tests {
             found.files.iter().map(|f| f.cuda).collect::<Vec<_>>(),
             [false, true]
         );
-        assert_eq!(found.stop, Stop::Object);
+        assert_eq!(found.stop, LastStage::Object);
     }
 
     #[test]

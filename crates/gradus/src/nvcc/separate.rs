@@ -14,11 +14,11 @@ use std::path::PathBuf;
 
 /// The records in a link's objects.
 #[derive(Default)]
-struct Said {
+struct LinkRecords {
     /// The functions called but not defined by an object.
     missing: HashSet<String>,
     /// The records of functions that must be inlined into kernels.
-    together: HashMap<String, String>,
+    inlined_into_kernels: HashMap<String, String>,
     /// The records of calls.
     called: HashMap<String, String>,
 }
@@ -28,26 +28,26 @@ struct Said {
 /// # Errors
 /// The called function, with the line of the call.
 pub(super) fn check(paths: &[PathBuf]) -> Result<(), Diagnostic> {
-    let mut said = Said::default();
+    let mut said = LinkRecords::default();
     for path in paths {
         match link::is_archive(path) {
             true => archive::members(path)
                 .iter()
-                .for_each(|member| said.hear(member)),
-            false => said.hear(&files::read(path).unwrap_or_default()),
+                .for_each(|member| said.add_object(member)),
+            false => said.add_object(&files::read(path).unwrap_or_default()),
         }
     }
     let mut names: Vec<&String> = said
         .missing
         .iter()
-        .filter(|name| said.together.contains_key(*name))
+        .filter(|name| said.inlined_into_kernels.contains_key(*name))
         .collect();
     names.sort();
     let Some(name) = names.first() else {
         // Not an error: no kernel calls a recorded function of another source.
         return Ok(());
     };
-    let (defined, spelled) = span(&said.together[*name]);
+    let (defined, spelled) = span(&said.inlined_into_kernels[*name]);
     let name = if spelled.is_empty() { name } else { spelled };
     let message = format!(
         "the device function `{name}` asks for its thread, waits for others or uses memory of the block, and a kernel of another source calls it"
@@ -77,8 +77,8 @@ fn span(text: &str) -> (Option<SourceSpan>, &str) {
     (span, name)
 }
 
-impl Said {
-    fn hear(&mut self, bytes: &[u8]) {
+impl LinkRecords {
+    fn add_object(&mut self, bytes: &[u8]) {
         let Ok(file) = object::File::parse(bytes) else {
             // Not an error: the file is not an object, and the linker reports it.
             return;
@@ -103,7 +103,7 @@ impl Said {
                 )
             };
             if let Some(name) = name.strip_prefix(LOCAL_DEVICE_PREFIX) {
-                self.together
+                self.inlined_into_kernels
                     .insert(name.to_string(), text().unwrap_or_default());
             } else if let Some(name) = name.strip_prefix(CALL_SITE_PREFIX) {
                 self.called

@@ -11,7 +11,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// The library cannot be written.
-pub(super) fn told(settings: &Settings) -> Result<String, Diagnostic> {
+pub(super) fn toolkit_paths(settings: &Settings) -> Result<String, Diagnostic> {
     let lib = settings.store.join("lib");
     runtime::write_libraries(&lib)?;
     let headers = settings.include.clone().unwrap_or_default();

@@ -1,13 +1,13 @@
 //! Compiles a source with device code: clang twice, Gradus's passes, and clang's back end.
 
 use super::options::{Invocation, Source};
-use crate::cc1::{self, Detail, Halves};
+use crate::cc1::{self, DebugDetail, SplitCompilation};
 use crate::clang_jobs;
 use crate::clang_jobs::Job;
-use crate::driver::{DriveOptions, Driven};
+use crate::driver::{DriveOptions, DriverOutcome};
 use crate::files::{self, Scratch};
 use crate::nvcc::clang_messages;
-use crate::nvcc::execution_spaces::Spaces;
+use crate::nvcc::execution_spaces::FileSubstitution;
 use crate::nvcc::vectorizer_remarks;
 use crate::{Language, Settings, child, words};
 use gradus_ir::{Code, Diagnostic};
@@ -16,7 +16,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 /// The context for compiling the sources of a command line.
-pub(super) struct Unit<'a> {
+pub(super) struct UnitCompiler<'a> {
     pub settings: &'a Settings,
     pub how: &'a DriveOptions,
     pub asked: &'a Invocation,
@@ -26,9 +26,9 @@ pub(super) struct Unit<'a> {
 }
 
 /// Both halves of a source before the passes, and the back half of the compilation.
-pub(super) struct Opened {
+pub(super) struct SplitCudaSource {
     /// The host's compilation, split.
-    pub halves: Halves,
+    pub halves: SplitCompilation,
     /// The host half: bitcode.
     pub host: Vec<u8>,
     /// The device half: text.
@@ -64,7 +64,7 @@ const LONG_DOUBLE: &str = "-mlong-double-80";
 const LONG_DOUBLE: &str = "-mlong-double-128";
 
 /// Returns the search path of Gradus's CUDA headers.
-pub(super) fn search(settings: &Settings, _scratch: &Scratch) -> Vec<String> {
+pub(super) fn header_search_path(settings: &Settings, _scratch: &Scratch) -> Vec<String> {
     let folder = settings.include.iter().map(|folder| folder.join("cuda"));
     folder
         .flat_map(|folder| ["-isystem".to_string(), folder.display().to_string()])
@@ -72,7 +72,7 @@ pub(super) fn search(settings: &Settings, _scratch: &Scratch) -> Vec<String> {
 }
 
 /// Returns the options for preprocessing the host half.
-pub(super) fn as_host(asked: &Invocation) -> Vec<String> {
+pub(super) fn host_preprocess_options(asked: &Invocation) -> Vec<String> {
     let words = LANGUAGE.iter().copied().chain(["--cuda-host-only"]);
     let words = words.map(String::from);
     words.chain([architecture(asked)]).collect()
@@ -92,7 +92,7 @@ fn architecture(asked: &Invocation) -> String {
     format!("--offload-arch=sm_{known}")
 }
 
-impl Unit<'_> {
+impl UnitCompiler<'_> {
     /// Compiles both halves of a source up to the passes; the back half reads `derived`. Returns `None` if
     /// a compiler refuses the source, with status and messages in `driven`.
     pub fn open(
@@ -100,21 +100,21 @@ impl Unit<'_> {
         at: usize,
         source: &Source,
         output: &Path,
-        (derived, detail): (&Path, Detail),
-        driven: &mut Driven,
-    ) -> Result<Option<Opened>, Diagnostic> {
+        (derived, detail): (&Path, DebugDetail),
+        driven: &mut DriverOutcome,
+    ) -> Result<Option<SplitCudaSource>, Diagnostic> {
         let bitcode = self.scratch.file(&format!("{at}.host.bc"));
-        let mut spaces = Spaces::of(&source.path, at, self.scratch)?;
+        let mut spaces = FileSubstitution::of(&source.path, at, self.scratch)?;
         let (halves, status, said) = loop {
             let host = self.host_job(source, output, &spaces)?;
-            let mut halves = cc1::halves(&host, &bitcode, derived, detail);
+            let mut halves = cc1::split_compilation(&host, &bitcode, derived, detail);
             words::list_files(&mut halves.front, &bitcode);
             let (status, said) = run(&halves.front)?;
-            if status == 0 || !spaces.learn(&said, &source.path, at, self.scratch)? {
+            if status == 0 || !spaces.complete_from_notes(&said, &source.path, at, self.scratch)? {
                 break (halves, status, said);
             }
         };
-        clang_messages::as_finding(&said).map_or(Ok(()), Err)?;
+        clang_messages::diagnostic_for_error(&said).map_or(Ok(()), Err)?;
         driven.remarks.push(said);
         driven.status = status;
         if status != 0 {
@@ -123,13 +123,14 @@ impl Unit<'_> {
         let text = self.scratch.file(&format!("{at}.device.ll"));
         let (status, said) = run(&self.device_job(source, &text, &spaces)?)?;
         if status != 0 {
-            clang_messages::as_finding(&said).map_or(Ok(()), Err)?;
+            clang_messages::diagnostic_for_error(&said).map_or(Ok(()), Err)?;
             driven.remarks.push(said);
             driven.status = status;
             return Ok(None);
         }
-        let settled = words::settle(self.settings, &halves.front, &bitcode, self.scratch)?;
-        Ok(Some(Opened {
+        let settled =
+            words::module_with_words(self.settings, &halves.front, &bitcode, self.scratch)?;
+        Ok(Some(SplitCudaSource {
             halves,
             host: settled.module,
             device: Input::new(source.path.clone(), files::read(&text)?),
@@ -142,10 +143,10 @@ impl Unit<'_> {
         at: usize,
         source: &Source,
         object: &Path,
-        driven: &mut Driven,
+        driven: &mut DriverOutcome,
     ) -> Result<i32, Diagnostic> {
         let derived = self.scratch.file(&format!("{at}.derived.bc"));
-        let to = (derived.as_path(), Detail::Lines);
+        let to = (derived.as_path(), DebugDetail::Lines);
         let Some(opened) = self.open(at, source, object, to, driven)? else {
             return Ok(driven.status);
         };
@@ -183,14 +184,19 @@ impl Unit<'_> {
     }
 
     /// Runs the compiler's back end, with the vectoriser's remarks if requested.
-    fn finish(&self, mut back: Job, kernels: &str, driven: &mut Driven) -> Result<i32, Diagnostic> {
+    fn finish(
+        &self,
+        mut back: Job,
+        kernels: &str,
+        driven: &mut DriverOutcome,
+    ) -> Result<i32, Diagnostic> {
         if !self.how.kernel_report {
             let (status, said) = run(&back)?;
             driven.remarks.push(said);
             return Ok(status);
         }
         back.args
-            .extend(vectorizer_remarks::ASKED.map(String::from));
+            .extend(vectorizer_remarks::REMARK_OPTIONS.map(String::from));
         let (status, said) = run(&back)?;
         if status != 0 {
             driven.remarks.push(said);
@@ -198,11 +204,11 @@ impl Unit<'_> {
         }
         driven
             .kernels
-            .push(vectorizer_remarks::below(kernels, &said));
+            .push(vectorizer_remarks::with_remarks(kernels, &said));
         Ok(status)
     }
 
-    fn bitcode(&self, reply: Reply, driven: &mut Driven) -> Option<Vec<u8>> {
+    fn bitcode(&self, reply: Reply, driven: &mut DriverOutcome) -> Option<Vec<u8>> {
         let text = |kind| reply.text(kind).map(String::from);
         driven.reports.extend(text(OutputKind::Report));
         driven.regions.extend(text(OutputKind::ParallelReport));
@@ -212,8 +218,13 @@ impl Unit<'_> {
     }
 
     /// Returns the host's compilation, as planned by clang.
-    fn host_job(&self, source: &Source, object: &Path, spaces: &Spaces) -> Result<Job, Diagnostic> {
-        let mut args = self.line();
+    fn host_job(
+        &self,
+        source: &Source,
+        object: &Path,
+        spaces: &FileSubstitution,
+    ) -> Result<Job, Diagnostic> {
+        let mut args = self.common_options();
         args.extend(spaces.words());
         args.extend(
             [
@@ -258,8 +269,13 @@ impl Unit<'_> {
     }
 
     /// Returns the device's compilation to text.
-    fn device_job(&self, source: &Source, text: &Path, spaces: &Spaces) -> Result<Job, Diagnostic> {
-        let mut args = self.line();
+    fn device_job(
+        &self,
+        source: &Source,
+        text: &Path,
+        spaces: &FileSubstitution,
+    ) -> Result<Job, Diagnostic> {
+        let mut args = self.common_options();
         args.extend(spaces.words());
         args.extend(
             [
@@ -286,7 +302,7 @@ impl Unit<'_> {
     }
 
     /// Returns the options of both compilations.
-    fn line(&self) -> Vec<String> {
+    fn common_options(&self) -> Vec<String> {
         let mut line: Vec<String> = LANGUAGE.iter().map(|w| w.to_string()).collect();
         line.push(architecture(self.asked));
         if !self
@@ -297,7 +313,7 @@ impl Unit<'_> {
         {
             line.push("-std=gnu++17".into());
         }
-        line.extend(search(self.settings, self.scratch));
+        line.extend(header_search_path(self.settings, self.scratch));
         line.extend(self.asked.common.iter().cloned());
         line
     }
@@ -325,7 +341,7 @@ impl Unit<'_> {
             output.display().to_string(),
             source.path.clone(),
         ]);
-        let plan = clang_jobs::ask(self.settings, &clang, &args)?;
+        let plan = clang_jobs::query(self.settings, &clang, &args)?;
         let is_cc1 = |job: &&Job| job.args.first().is_some_and(|a| a == "-cc1");
         let job = plan.jobs.iter().find(is_cc1).filter(|_| plan.ok);
         job.cloned().ok_or_else(|| {

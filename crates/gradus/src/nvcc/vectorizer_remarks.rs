@@ -6,14 +6,14 @@
 use std::collections::BTreeSet;
 
 /// The options that enable clang's remarks.
-pub(super) const ASKED: [&str; 3] = [
+pub(super) const REMARK_OPTIONS: [&str; 3] = [
     "-Rpass=loop-vectorize",
     "-Rpass-missed=loop-vectorize",
     "-Rpass-analysis=loop-vectorize",
 ];
 
 /// Returns the report with each kernel's remarks below its paragraph.
-pub(super) fn below(report: &str, said: &str) -> String {
+pub(super) fn with_remarks(report: &str, said: &str) -> String {
     let remarks: Vec<Remark> = said.lines().filter_map(remark).collect();
     let mut text = String::new();
     let mut paragraphs = report.lines().peekable();
@@ -24,7 +24,7 @@ pub(super) fn below(report: &str, said: &str) -> String {
             text.push_str(line);
             text.push('\n');
         }
-        for (line, words) in told(head, &remarks) {
+        for (line, words) in remarks_in_range(head, &remarks) {
             text.push_str(&format!("    line {line}: {words}\n"));
         }
     }
@@ -41,7 +41,7 @@ struct Remark<'a> {
 
 /// Returns the remarks on the lines in a paragraph's head, without duplicates. The remark that a loop was
 /// not vectorised is dropped if the reason is also given.
-fn told(head: &str, remarks: &[Remark]) -> BTreeSet<(u32, String)> {
+fn remarks_in_range(head: &str, remarks: &[Remark]) -> BTreeSet<(u32, String)> {
     let Some((file, first, last)) = lines(head) else {
         return BTreeSet::new();
     };
@@ -101,7 +101,7 @@ fn vectorised(words: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::below;
+    use super::with_remarks;
 
     #[test]
     fn remarks_go_below_their_kernel() {
@@ -114,7 +114,7 @@ mod tests {
                     remark: b.cu:8:1: loop not vectorized [-Rpass-missed=loop-vectorize]\n\
                     remark: b.cu:10:1: loop not vectorized [-Rpass-missed=loop-vectorize]\n";
         assert_eq!(
-            below(report, said),
+            with_remarks(report, said),
             "a.cu:1-4: kernel\n    line 2: barrier\n    line 3: loop vectorised, width 8, 2 times interleaved\n\
              b.cu:1-9: kernel\n    no barrier\n    line 8: loop not vectorised\n    \
              line 9: loop not vectorised: call instruction cannot be vectorized\n"
