@@ -1,6 +1,6 @@
 //! `gradus bug-report`: packs all inputs of a command into an archive, and replays such archives.
 
-use crate::options::{Wrong, split, text, wrong};
+use crate::options::{ParserError, bad_option, option_value, split_at_dashes};
 use crate::said::outln;
 use crate::session::{Session, status};
 use gradus::files::{Content, Outputs};
@@ -25,8 +25,8 @@ pub fn run(
     args: &[OsString],
     again: &dyn Fn(&Session, &[OsString]) -> u8,
 ) -> u8 {
-    let (own, command) = split(args);
-    let asked = match read(own, command.is_empty()) {
+    let (own, command) = split_at_dashes(args);
+    let asked = match parse(own, command.is_empty()) {
         Ok(asked) => asked,
         Err(diagnostic) => return session.fail(diagnostic),
     };
@@ -52,14 +52,14 @@ pub fn run(
     }
 }
 
-fn read(own: &[OsString], no_command: bool) -> Result<Asked, Diagnostic> {
+fn parse(own: &[OsString], no_command: bool) -> Result<Asked, Diagnostic> {
     let (mut output, mut replay) = (None, None);
     let mut parser = lexopt::Parser::from_args(own);
-    while let Some(arg) = parser.next().map_err(Wrong)? {
+    while let Some(arg) = parser.next().map_err(ParserError)? {
         match arg {
-            Short('o') | Long("output") => output = Some(PathBuf::from(text(&mut parser)?)),
-            Long("replay") => replay = Some(PathBuf::from(text(&mut parser)?)),
-            other => return Err(Wrong(other.unexpected()).into()),
+            Short('o') | Long("output") => output = Some(PathBuf::from(option_value(&mut parser)?)),
+            Long("replay") => replay = Some(PathBuf::from(option_value(&mut parser)?)),
+            other => return Err(ParserError(other.unexpected()).into()),
         }
     }
     match (replay, no_command) {
@@ -67,10 +67,10 @@ fn read(own: &[OsString], no_command: bool) -> Result<Asked, Diagnostic> {
         (None, false) => Ok(Asked::Pack {
             output: output.unwrap_or_else(|| NAME.into()),
         }),
-        _ => Err(
-            wrong("a report is made of a command: `gradus bug-report -- grad FILE -f NAME`")
-                .help("or of an archive: `gradus bug-report --replay ARCHIVE`"),
-        ),
+        _ => Err(bad_option(
+            "a report is made of a command: `gradus bug-report -- grad FILE -f NAME`",
+        )
+        .help("or of an archive: `gradus bug-report --replay ARCHIVE`")),
     }
 }
 

@@ -1,6 +1,9 @@
 //! `gradus check`: tests a derivative.
 
-use crate::options::{Wrong, allowed, list, seconds, split, text, word_text, words, wrong};
+use crate::options::{
+    ParserError, allowed, bad_option, option_value, seconds, split_at_dashes, split_commas,
+    word_text, words,
+};
 use crate::said::outln;
 use crate::session::{Session, status};
 use gradus::Diagnostic;
@@ -14,7 +17,7 @@ const LIMIT_SECONDS: u32 = 60;
 
 /// Runs the command. Returns the exit status.
 pub fn run(session: &Session, args: &[OsString]) -> u8 {
-    let what = match read(args) {
+    let what = match parse(args) {
         Ok(what) => Check {
             limit_memory_bytes: session.settings.limits.memory_bytes,
             ..what
@@ -36,8 +39,8 @@ pub fn run(session: &Session, args: &[OsString]) -> u8 {
     0
 }
 
-fn read(args: &[OsString]) -> Result<Check, Diagnostic> {
-    let (own, flags) = split(args);
+fn parse(args: &[OsString]) -> Result<Check, Diagnostic> {
+    let (own, flags) = split_at_dashes(args);
     let mut function = None;
     let mut what = Check {
         files: Vec::new(),
@@ -53,33 +56,43 @@ fn read(args: &[OsString]) -> Result<Check, Diagnostic> {
         options: Options::default(),
     };
     let mut parser = lexopt::Parser::from_args(own);
-    while let Some(arg) = parser.next().map_err(Wrong)? {
+    while let Some(arg) = parser.next().map_err(ParserError)? {
         match arg {
-            Short('f') | Long("function") => function = Some(text(&mut parser)?),
-            Long("wrt") => what.wrt.extend(list(&text(&mut parser)?)),
-            Long("inactive") => what.inactive.extend(list(&text(&mut parser)?)),
-            Long("arg") => what.values.push(value(&text(&mut parser)?)?),
+            Short('f') | Long("function") => function = Some(option_value(&mut parser)?),
+            Long("wrt") => what.wrt.extend(split_commas(&option_value(&mut parser)?)),
+            Long("inactive") => what
+                .inactive
+                .extend(split_commas(&option_value(&mut parser)?)),
+            Long("arg") => what
+                .values
+                .push(name_and_value(&option_value(&mut parser)?)?),
             Long("single") => what.single = true,
-            Long("driver") => what.driver = Some(text(&mut parser)?.into()),
-            Long("limit") => what.limit_seconds = seconds(&text(&mut parser)?)?,
+            Long("driver") => what.driver = Some(option_value(&mut parser)?.into()),
+            Long("limit") => what.limit_seconds = seconds(&option_value(&mut parser)?)?,
             Long("strong-zero") => what.options.strong_zero = true,
-            Long("allow") => what.options.allowed.extend(allowed(&text(&mut parser)?)?),
-            Long("without") => what.options.off.extend(list(&text(&mut parser)?)),
+            Long("allow") => what
+                .options
+                .allowed
+                .extend(allowed(&option_value(&mut parser)?)?),
+            Long("without") => what
+                .options
+                .off
+                .extend(split_commas(&option_value(&mut parser)?)),
             Value(name) => what.files.push(word_text(&name)?.into()),
-            other => return Err(Wrong(other.unexpected()).into()),
+            other => return Err(ParserError(other.unexpected()).into()),
         }
     }
     if what.files.is_empty() {
-        return Err(wrong("no program is given"));
+        return Err(bad_option("no program is given"));
     }
-    what.function = function.ok_or_else(|| wrong("no function is given: `-f NAME`"))?;
+    what.function = function.ok_or_else(|| bad_option("no function is given: `-f NAME`"))?;
     Ok(what)
 }
 
-fn value(text: &str) -> Result<(String, String), Diagnostic> {
+fn name_and_value(text: &str) -> Result<(String, String), Diagnostic> {
     let (name, value) = text
         .split_once('=')
-        .ok_or_else(|| wrong(format!("`--arg {text}` has no value: `--arg NAME=VALUE`")))?;
+        .ok_or_else(|| bad_option(format!("`--arg {text}` has no value: `--arg NAME=VALUE`")))?;
     Ok((name.trim().to_string(), value.trim().to_string()))
 }
 
@@ -91,9 +104,9 @@ mod tests {
     fn values_keep_their_order() {
         let words =
             ["e.c", "-f", "f", "--arg", "n=100", "--arg", "x = rand(n)"].map(OsString::from);
-        let what = read(&words).expect("understood");
+        let what = parse(&words).expect("understood");
         assert_eq!(what.values[0], ("n".to_string(), "100".to_string()));
         assert_eq!(what.values[1], ("x".to_string(), "rand(n)".to_string()));
-        assert!(read(&["e.c", "-f", "f", "--arg", "n"].map(OsString::from)).is_err());
+        assert!(parse(&["e.c", "-f", "f", "--arg", "n"].map(OsString::from)).is_err());
     }
 }

@@ -12,12 +12,12 @@ use std::time::Instant;
 const STACK_BYTES: usize = 1 << 30;
 
 /// The memory used by the program and its libraries at start, besides the stack.
-const GROUND_BYTES: u64 = 64 << 20;
+const BASE_MEMORY_BYTES: u64 = 64 << 20;
 
 /// Serves a request, within the limits stated by the arguments.
 pub fn run(args: &[OsString]) -> u8 {
     if let Some((memory_bytes, seconds)) = gradus::child_limits(args) {
-        limit(memory_bytes, seconds);
+        set_limits(memory_bytes, seconds);
     }
     let thread = std::thread::Builder::new()
         .stack_size(STACK_BYTES)
@@ -30,8 +30,8 @@ pub fn run(args: &[OsString]) -> u8 {
 }
 
 /// Sets the limits. An unsupported limit is skipped: the parent still watches.
-fn limit(memory_bytes: u64, seconds: u64) {
-    let room = memory_bytes.saturating_add(STACK_BYTES as u64 + GROUND_BYTES);
+fn set_limits(memory_bytes: u64, seconds: u64) {
+    let room = memory_bytes.saturating_add(STACK_BYTES as u64 + BASE_MEMORY_BYTES);
     // At the soft time limit the process gets a signal that identifies the cause; at the hard limit it is
     // killed.
     for (resource, soft, hard) in [

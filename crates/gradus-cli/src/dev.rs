@@ -1,6 +1,6 @@
 //! `gradus dev`: shows the effect of the passes on a program.
 
-use crate::options::{Wrong, split, text, word_text, words, wrong};
+use crate::options::{ParserError, bad_option, option_value, split_at_dashes, word_text, words};
 use crate::said::outln;
 use crate::session::{Session, status};
 use gradus::Diagnostic;
@@ -16,7 +16,7 @@ struct Asked {
 
 /// Runs the command. Returns the exit status.
 pub fn run(session: &Session, args: &[OsString]) -> u8 {
-    let asked = match read(args) {
+    let asked = match parse(args) {
         Ok(asked) => asked,
         Err(diagnostic) => return session.fail(diagnostic),
     };
@@ -42,8 +42,8 @@ pub fn run(session: &Session, args: &[OsString]) -> u8 {
     }
 }
 
-fn read(args: &[OsString]) -> Result<Asked, Diagnostic> {
-    let (own, flags) = split(args);
+fn parse(args: &[OsString]) -> Result<Asked, Diagnostic> {
+    let (own, flags) = split_at_dashes(args);
     let (mut file, mut after) = (None, Vec::new());
     let mut dev = Dev {
         flags: words(flags)?,
@@ -51,20 +51,20 @@ fn read(args: &[OsString]) -> Result<Asked, Diagnostic> {
     };
     let (mut print, mut time) = (false, false);
     let mut parser = lexopt::Parser::from_args(own);
-    while let Some(arg) = parser.next().map_err(Wrong)? {
+    while let Some(arg) = parser.next().map_err(ParserError)? {
         match arg {
             Long("print") => print = true,
             Long("time") => time = true,
             Long("verify-each") => dev.options.verify_each = true,
             Long("deterministic") => dev.options.deterministic = true,
             Long("restructure-all") => dev.restructure_all = true,
-            Long("after") => after.push(text(&mut parser)?),
-            Short('f') => dev.function = Some(text(&mut parser)?),
+            Long("after") => after.push(option_value(&mut parser)?),
+            Short('f') => dev.function = Some(option_value(&mut parser)?),
             Value(name) if file.is_none() => file = Some(word_text(&name)?.into()),
-            other => return Err(Wrong(other.unexpected()).into()),
+            other => return Err(ParserError(other.unexpected()).into()),
         }
     }
-    dev.file = file.ok_or_else(|| wrong("no program is given"))?;
+    dev.file = file.ok_or_else(|| bad_option("no program is given"))?;
     if print && after.is_empty() {
         after.push("all".into());
     }

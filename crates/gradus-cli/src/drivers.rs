@@ -1,7 +1,7 @@
 //! `gradus cc`, `gradus c++`, `gradus fc` and `gradus nvcc`: the command line of a compiler, with some
 //! options of Gradus.
 
-use crate::options::{words, wrong};
+use crate::options::{bad_option, words};
 use crate::session::Session;
 use gradus::Language;
 use gradus::driver::{DriveOptions, DriverOutcome, drive};
@@ -11,11 +11,11 @@ use std::ffi::OsString;
 
 /// Runs the driver of clang or flang. Returns the exit status.
 pub fn run(session: &Session, args: &[OsString], language: Language) -> u8 {
-    match asked(args) {
+    match parse(args) {
         Ok(mut asked) => {
             asked.how.language = language;
             let driven = drive(&session.settings, &asked.how, &asked.rest);
-            shown(session, &asked, &driven)
+            show_outcome(session, &asked, &driven)
         }
         Err(diagnostic) => session.fail(diagnostic),
     }
@@ -23,14 +23,14 @@ pub fn run(session: &Session, args: &[OsString], language: Language) -> u8 {
 
 /// Runs the driver of nvcc. Returns the exit status.
 pub fn nvcc(session: &Session, args: &[OsString]) -> u8 {
-    match asked(args) {
+    match parse(args) {
         Ok(mut asked) => {
             asked.report |= asked
                 .rest
                 .iter()
                 .any(|word| word == "--version" || word == "-V");
             let driven = drive_nvcc(&session.settings, &asked.how, &asked.rest);
-            shown(session, &asked, &driven)
+            show_outcome(session, &asked, &driven)
         }
         Err(diagnostic) => session.fail(diagnostic),
     }
@@ -45,7 +45,7 @@ struct Asked {
     regions: bool,
 }
 
-fn asked(args: &[OsString]) -> Result<Asked, gradus::Diagnostic> {
+fn parse(args: &[OsString]) -> Result<Asked, gradus::Diagnostic> {
     let mut asked = Asked::default();
     for arg in words(args)? {
         match arg.as_str() {
@@ -57,7 +57,11 @@ fn asked(args: &[OsString]) -> Result<Asked, gradus::Diagnostic> {
             "--gpu-report" => asked.how.kernel_report = true,
             _ => {
                 if let Some(names) = arg.strip_prefix("--gradus-without=") {
-                    asked.how.options.off.extend(crate::options::list(names));
+                    asked
+                        .how
+                        .options
+                        .off
+                        .extend(crate::options::split_commas(names));
                 } else if let Some(names) = arg.strip_prefix("--allow=") {
                     let allowed = crate::options::allowed(names)?;
                     asked.how.options.allowed.extend(allowed);
@@ -78,13 +82,13 @@ fn target(name: &str) -> Result<ParallelTarget, gradus::Diagnostic> {
         "runtime" => Ok(ParallelTarget::Runtime),
         "openmp" => Ok(ParallelTarget::OpenMp),
         "words" => Ok(ParallelTarget::Words),
-        _ => Err(wrong(format!("there is no `--par-target={name}`"))
+        _ => Err(bad_option(format!("there is no `--par-target={name}`"))
             .help("there are runtime, openmp and words")),
     }
 }
 
 /// Shows a driver's messages and reports. Returns the exit status.
-fn shown(session: &Session, asked: &Asked, driven: &DriverOutcome) -> u8 {
+fn show_outcome(session: &Session, asked: &Asked, driven: &DriverOutcome) -> u8 {
     for remark in &driven.remarks {
         crate::said::err(format_args!("{remark}"));
     }

@@ -1,6 +1,6 @@
 //! `gradus explain CODE`: prints the page of a diagnostic. The pages are embedded.
 
-use crate::options::wrong;
+use crate::options::bad_option;
 use crate::said::outln;
 use crate::session::Session;
 use gradus::Code;
@@ -77,7 +77,7 @@ pub fn run(session: &Session, args: &[OsString]) -> u8 {
         None => {
             let last = Code::ALL.last().map_or("", |c| c.number());
             let message = format!("there is no diagnostic `{asked}`");
-            session.fail(wrong(message).note(format!("they go from GRD0001 to {last}")))
+            session.fail(bad_option(message).note(format!("they go from GRD0001 to {last}")))
         }
     }
 }

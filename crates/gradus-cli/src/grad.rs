@@ -1,6 +1,8 @@
 //! `gradus grad`: derivatives of functions by name.
 
-use crate::options::{Wrong, allowed, list, split, text, word_text, words, wrong};
+use crate::options::{
+    ParserError, allowed, bad_option, option_value, split_at_dashes, split_commas, word_text, words,
+};
 use crate::said::outln;
 use crate::session::{Session, status};
 use gradus::Diagnostic;
@@ -12,7 +14,7 @@ use std::path::PathBuf;
 
 /// Runs the command. Returns the exit status.
 pub fn run(session: &Session, args: &[OsString]) -> u8 {
-    let what = match read(args) {
+    let what = match parse(args) {
         Ok(what) => what,
         Err(diagnostic) => return session.fail(diagnostic),
     };
@@ -48,28 +50,36 @@ pub struct Asked {
 }
 
 /// Parses the command line of `gradus grad`.
-pub fn read(args: &[OsString]) -> Result<Grad, Diagnostic> {
-    let (own, flags) = split(args);
+pub fn parse(args: &[OsString]) -> Result<Grad, Diagnostic> {
+    let (own, flags) = split_at_dashes(args);
     let mut asked = Asked::default();
     let mut parser = lexopt::Parser::from_args(own);
-    while let Some(arg) = parser.next().map_err(Wrong)? {
+    while let Some(arg) = parser.next().map_err(ParserError)? {
         match arg {
-            Short('f') | Long("function") => asked.functions.push(text(&mut parser)?),
-            Long("wrt") => asked.wrt.extend(list(&text(&mut parser)?)),
-            Long("mode") => asked.forward = forward(&text(&mut parser)?)?,
-            Long("name") => asked.name = Some(text(&mut parser)?),
+            Short('f') | Long("function") => asked.functions.push(option_value(&mut parser)?),
+            Long("wrt") => asked.wrt.extend(split_commas(&option_value(&mut parser)?)),
+            Long("mode") => asked.forward = forward(&option_value(&mut parser)?)?,
+            Long("name") => asked.name = Some(option_value(&mut parser)?),
             Long("with-primal") => asked.with_primal = true,
             Long("beside") => asked.beside = true,
             Long("strong-zero") => asked.options.strong_zero = true,
-            Long("allow") => asked.options.allowed.extend(allowed(&text(&mut parser)?)?),
+            Long("allow") => asked
+                .options
+                .allowed
+                .extend(allowed(&option_value(&mut parser)?)?),
             Long("deterministic") => asked.options.deterministic = true,
-            Long("inactive") => asked.inactive.extend(list(&text(&mut parser)?)),
-            Long("width") => asked.width = width(&text(&mut parser)?)?,
-            Long("without") => asked.options.off.extend(list(&text(&mut parser)?)),
-            Long("emit") => asked.emit = Some(emit(&text(&mut parser)?)?),
-            Short('o') | Long("output") => asked.output = Some(text(&mut parser)?.into()),
+            Long("inactive") => asked
+                .inactive
+                .extend(split_commas(&option_value(&mut parser)?)),
+            Long("width") => asked.width = width(&option_value(&mut parser)?)?,
+            Long("without") => asked
+                .options
+                .off
+                .extend(split_commas(&option_value(&mut parser)?)),
+            Long("emit") => asked.emit = Some(emit(&option_value(&mut parser)?)?),
+            Short('o') | Long("output") => asked.output = Some(option_value(&mut parser)?.into()),
             Value(file) => asked.files.push(word_text(&file)?.into()),
-            other => return Err(Wrong(other.unexpected()).into()),
+            other => return Err(ParserError(other.unexpected()).into()),
         }
     }
     asked.finish(words(flags)?)
@@ -78,13 +88,13 @@ pub fn read(args: &[OsString]) -> Result<Grad, Diagnostic> {
 impl Asked {
     fn finish(self, flags: Vec<String>) -> Result<Grad, Diagnostic> {
         if self.files.is_empty() {
-            return Err(wrong("no program is given"));
+            return Err(bad_option("no program is given"));
         }
         if self.functions.is_empty() {
-            return Err(wrong("no function is given: `-f NAME`"));
+            return Err(bad_option("no function is given: `-f NAME`"));
         }
         if self.name.is_some() && self.functions.len() > 1 {
-            return Err(wrong("`--name` goes with one function only"));
+            return Err(bad_option("`--name` goes with one function only"));
         }
         let request = |function: &String| GradRequest {
             function: function.clone(),
@@ -117,13 +127,13 @@ fn forward(text: &str) -> Result<bool, Diagnostic> {
     match text {
         "forward" => Ok(true),
         "reverse" => Ok(false),
-        _ => Err(wrong(format!("no mode `{text}`: forward or reverse"))),
+        _ => Err(bad_option(format!("no mode `{text}`: forward or reverse"))),
     }
 }
 
 fn width(text: &str) -> Result<u32, Diagnostic> {
     let width = text.parse().ok().filter(|w| (1..=64).contains(w));
-    width.ok_or_else(|| wrong(format!("no width `{text}`: 1 to 64")))
+    width.ok_or_else(|| bad_option(format!("no width `{text}`: 1 to 64")))
 }
 
 fn emit(text: &str) -> Result<Emit, Diagnostic> {
@@ -136,7 +146,7 @@ fn emit(text: &str) -> Result<Emit, Diagnostic> {
         "header" => Emit::Header,
         _ => {
             let message = format!("nothing called `{text}` can be emitted");
-            return Err(wrong(message).note("obj, llvm, bc, asm, gir or header"));
+            return Err(bad_option(message).note("obj, llvm, bc, asm, gir or header"));
         }
     })
 }
@@ -147,7 +157,7 @@ mod tests {
 
     fn asked(line: &str) -> Result<Grad, Diagnostic> {
         let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        read(&words)
+        parse(&words)
     }
 
     #[test]

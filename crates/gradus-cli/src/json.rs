@@ -5,7 +5,7 @@
 //! text for people). Byte offsets of a span cover the labelled word; columns count characters from 1, and
 //! the end is exclusive.
 
-use crate::render::{self, Sources, place};
+use crate::render::{self, Sources, label_range};
 use crate::said::errln;
 use annotate_snippets::Renderer;
 use gradus::{Diagnostic, Label, Severity};
@@ -57,7 +57,7 @@ fn span(label: &Label, primary: bool, sources: &mut Sources) -> Value {
     let mut bytes = 0..0;
     let (mut columns, mut texts) = ((column, column), Vec::new());
     if let Some(text) = sources.text(&label.span.file)
-        && let Some(found) = place(text, label)
+        && let Some(found) = label_range(text, label)
     {
         let start = text[..found.start].rfind('\n').map_or(0, |at| at + 1);
         let end = text[start..].find('\n').map_or(text.len(), |at| start + at);

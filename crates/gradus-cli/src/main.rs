@@ -118,7 +118,7 @@ fn run(args: &[OsString]) -> u8 {
         Ok(begun) => begun,
         Err((session, finding)) => return session.fail(finding),
     };
-    signals::watch(&session.settings.leftovers);
+    signals::install_handlers(&session.settings.leftovers);
     match args.first() {
         Some(word) if word == "bug-report" => {
             bug_report::run(&mut session, &args[1..], &|session, args| {
@@ -131,7 +131,7 @@ fn run(args: &[OsString]) -> u8 {
 
 /// Returns true if the usage is requested, for the tool or for a command (the drivers' `--help` is the
 /// compiler's).
-fn asks_for_help(command: Option<&str>, rest: &[OsString]) -> bool {
+fn is_help_requested(command: Option<&str>, rest: &[OsString]) -> bool {
     match command {
         Some("--help" | "-h" | "help") => true,
         Some("grad" | "check" | "dev" | "explain") => {
@@ -146,7 +146,7 @@ fn asks_for_help(command: Option<&str>, rest: &[OsString]) -> bool {
 fn command(session: &Session, args: &[OsString]) -> u8 {
     let command = args.first().map(|a| a.to_string_lossy().into_owned());
     let rest = args.get(1..).unwrap_or_default();
-    if asks_for_help(command.as_deref(), rest) {
+    if is_help_requested(command.as_deref(), rest) {
         crate::said::out(format_args!("{USAGE}"));
         return 0;
     }

@@ -6,27 +6,27 @@ use lexopt::ValueExt;
 use std::ffi::{OsStr, OsString};
 
 /// Returns the diagnostic for a wrong command line.
-pub fn wrong(message: impl Into<String>) -> Diagnostic {
+pub fn bad_option(message: impl Into<String>) -> Diagnostic {
     Diagnostic::error(Code::BadOption, message).help("`gradus --help` shows what can be given")
 }
 
-impl From<Wrong> for Diagnostic {
-    fn from(error: Wrong) -> Self {
-        wrong(error.0.to_string())
+impl From<ParserError> for Diagnostic {
+    fn from(error: ParserError) -> Self {
+        bad_option(error.0.to_string())
     }
 }
 
 /// An error of the option parser.
-pub struct Wrong(pub lexopt::Error);
+pub struct ParserError(pub lexopt::Error);
 
-impl From<lexopt::Error> for Wrong {
+impl From<lexopt::Error> for ParserError {
     fn from(error: lexopt::Error) -> Self {
-        Wrong(error)
+        ParserError(error)
     }
 }
 
 /// Splits a command line at `--`.
-pub fn split(args: &[OsString]) -> (&[OsString], &[OsString]) {
+pub fn split_at_dashes(args: &[OsString]) -> (&[OsString], &[OsString]) {
     match args.iter().position(|a| a == "--") {
         Some(at) => (&args[..at], &args[at + 1..]),
         None => (args, &[]),
@@ -48,7 +48,7 @@ pub fn words(args: &[OsString]) -> Result<Vec<String>, Diagnostic> {
 pub fn word_text(word: &OsStr) -> Result<String, Diagnostic> {
     word.to_str().map(String::from).ok_or_else(|| {
         let message = format!("`{}` is no text in UTF-8", word.to_string_lossy());
-        wrong(message).help("give the file another name, or a link to it")
+        bad_option(message).help("give the file another name, or a link to it")
     })
 }
 
@@ -58,7 +58,7 @@ pub fn word_text(word: &OsStr) -> Result<String, Diagnostic> {
 /// `BadOption`.
 pub fn seconds(text: &str) -> Result<u32, Diagnostic> {
     let seconds = text.parse().ok().filter(|s| *s > 0);
-    seconds.ok_or_else(|| wrong(format!("`{text}` is no number of seconds")))
+    seconds.ok_or_else(|| bad_option(format!("`{text}` is no number of seconds")))
 }
 
 /// Parses a size in bytes: a number, with `K`, `M` or `G` for powers of 1024; in mebibytes without a
@@ -76,7 +76,8 @@ pub fn size_bytes(text: &str) -> Result<u64, Diagnostic> {
     let size = number.parse::<u64>().ok().filter(|n| *n > 0);
     let size = size.and_then(|n| n.checked_mul(1 << shift));
     size.ok_or_else(|| {
-        wrong(format!("`{text}` is no size")).help("give mebibytes, or a number with K, M or G")
+        bad_option(format!("`{text}` is no size"))
+            .help("give mebibytes, or a number with K, M or G")
     })
 }
 
@@ -90,17 +91,17 @@ pub fn allowed(text: &str) -> Result<Vec<Allowance>, Diagnostic> {
         let found = Allowance::ALL.iter().find(|kind| kind.name() == name);
         found.copied().ok_or_else(|| {
             let help = format!("there is {}", names().collect::<Vec<_>>().join(", "));
-            wrong(format!("`--allow={name}` allows nothing")).help(help)
+            bad_option(format!("`--allow={name}` allows nothing")).help(help)
         })
     };
-    match list(text) {
-        names if names.is_empty() => Err(wrong("`--allow` names nothing")),
+    match split_commas(text) {
+        names if names.is_empty() => Err(bad_option("`--allow` names nothing")),
         names => names.into_iter().map(of_name).collect(),
     }
 }
 
 /// Splits a list at commas.
-pub fn list(text: &str) -> Vec<String> {
+pub fn split_commas(text: &str) -> Vec<String> {
     let parts = text.split(',').map(str::trim);
     parts.filter(|p| !p.is_empty()).map(String::from).collect()
 }
@@ -109,7 +110,7 @@ pub fn list(text: &str) -> Vec<String> {
 ///
 /// # Errors
 /// `BadOption` without a value.
-pub fn text(parser: &mut lexopt::Parser) -> Result<String, Diagnostic> {
-    let value = parser.value().map_err(Wrong)?;
-    Ok(value.string().map_err(Wrong)?)
+pub fn option_value(parser: &mut lexopt::Parser) -> Result<String, Diagnostic> {
+    let value = parser.value().map_err(ParserError)?;
+    Ok(value.string().map_err(ParserError)?)
 }

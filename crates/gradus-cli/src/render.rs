@@ -51,7 +51,7 @@ impl Sources {
 }
 
 /// Returns a label's byte range in the text of its file: the word at the column, or the line.
-pub fn place(text: &str, label: &Label) -> Option<std::ops::Range<usize>> {
+pub fn label_range(text: &str, label: &Label) -> Option<std::ops::Range<usize>> {
     let line = usize::try_from(label.span.line).ok()?.checked_sub(1)?;
     let mut start = 0;
     for _ in 0..line {
@@ -106,7 +106,7 @@ pub fn text(diagnostic: &Diagnostic, renderer: &Renderer, sources: &mut Sources)
                     true => AnnotationKind::Primary,
                     false => AnnotationKind::Context,
                 };
-                Some(kind.span(place(&text, l)?).label(&l.text))
+                Some(kind.span(label_range(&text, l)?).label(&l.text))
             })
             .collect();
         elements.push(
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn places_that_are_not_in_the_file_do_no_harm() {
+    fn locations_outside_the_file() {
         let source = "a\n\u{e9}\u{e9} b\n";
         for (line, column) in [
             (0, 0),

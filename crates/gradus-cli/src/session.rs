@@ -1,6 +1,6 @@
 //! The state shared by all commands: settings, common options, and the format of diagnostics.
 
-use crate::options::{self, wrong};
+use crate::options::{self, bad_option};
 use crate::{FAILED, LIMIT, json, render, surroundings};
 use gradus::{Code, Diagnostic, Settings, Severity};
 use std::ffi::{OsStr, OsString};
@@ -41,14 +41,18 @@ impl Session {
             settings: surroundings::settings(),
             format: Format::Human,
         };
-        match session.common(args, driver) {
+        match session.take_common_options(args, driver) {
             Ok(rest) => Ok((session, rest)),
             Err(finding) => Err((session, finding)),
         }
     }
 
     /// Removes the common options from a command line.
-    fn common(&mut self, args: &[OsString], driver: bool) -> Result<Vec<OsString>, Diagnostic> {
+    fn take_common_options(
+        &mut self,
+        args: &[OsString],
+        driver: bool,
+    ) -> Result<Vec<OsString>, Diagnostic> {
         let mut rest = Vec::new();
         let mut words = args.iter();
         while let Some(word) = words.next() {
@@ -66,7 +70,7 @@ impl Session {
                 continue;
             }
             let value = value.or_else(|| words.next().cloned());
-            let value = value.ok_or_else(|| wrong(format!("`{name}` has no value")))?;
+            let value = value.ok_or_else(|| bad_option(format!("`{name}` has no value")))?;
             self.set(name, &value)?;
         }
         Ok(rest)
@@ -82,7 +86,11 @@ impl Session {
                 self.format = match &*text {
                     "human" => Format::Human,
                     "json" => Format::Json,
-                    _ => return Err(wrong(format!("no message format `{text}`: human or json"))),
+                    _ => {
+                        return Err(bad_option(format!(
+                            "no message format `{text}`: human or json"
+                        )));
+                    }
                 }
             }
         }

@@ -10,7 +10,7 @@ use signal_hook::low_level::emulate_default_handler;
 use std::sync::Arc;
 
 /// Installs the handlers.
-pub fn watch(leftovers: &TempFolders) {
+pub fn install_handlers(leftovers: &TempFolders) {
     // The failing write reports the error; the flag is never read.
     let _ = flag::register(SIGXFSZ, Arc::default());
     // Without the handler, a signal leaves temporary files.

@@ -9,13 +9,16 @@ use std::path::{Path, PathBuf};
 pub fn settings() -> Settings {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let child = std::env::current_exe().unwrap_or_else(|_| "gradus".into());
-    let store = store();
+    let store = cache_folder();
     let include = include_folder(&child, &store);
     Settings {
-        clang: given("GRADUS_CLANG"),
-        flang: given("GRADUS_FLANG"),
+        clang: env_path("GRADUS_CLANG"),
+        flang: env_path("GRADUS_FLANG"),
         path: std::env::split_paths(&path).collect(),
-        environment: include.clone().map(search).unwrap_or_default(),
+        environment: include
+            .clone()
+            .map(search_path_variables)
+            .unwrap_or_default(),
         include,
         store,
         temp: std::env::temp_dir(),
@@ -53,27 +56,27 @@ fn include_folder(program: &Path, store: &Path) -> Option<PathBuf> {
 }
 
 /// Returns the folder for files kept between runs: the user's, for this version.
-fn store() -> PathBuf {
-    let folder = given("XDG_CACHE_HOME").or_else(|| Some(given("HOME")?.join(".cache")));
+fn cache_folder() -> PathBuf {
+    let folder = env_path("XDG_CACHE_HOME").or_else(|| Some(env_path("HOME")?.join(".cache")));
     let folder = folder.unwrap_or_else(std::env::temp_dir).join("gradus");
-    folder.join(edition())
+    folder.join(headers_version())
 }
 
 /// Returns a folder name unique to these headers.
-fn edition() -> String {
+fn headers_version() -> String {
     let mut hasher = DefaultHasher::new();
     HEADERS.hash(&mut hasher);
     format!("{}-{:016x}", env!("CARGO_PKG_VERSION"), hasher.finish())
 }
 
 /// Returns the variable `name`, if set and not empty.
-fn given(name: &str) -> Option<PathBuf> {
+fn env_path(name: &str) -> Option<PathBuf> {
     let value = std::env::var_os(name).filter(|v| !v.is_empty());
     value.map(PathBuf::from)
 }
 
 /// Returns the variables that add the folder to the compilers' search paths, after all other folders.
-fn search(folder: PathBuf) -> Vec<(String, OsString)> {
+fn search_path_variables(folder: PathBuf) -> Vec<(String, OsString)> {
     let with = |name: &str| {
         let given = std::env::var_os(name).unwrap_or_default();
         let mut folders: Vec<PathBuf> = std::env::split_paths(&given).collect();

@@ -23,7 +23,7 @@ fn is_right(at: &Path, program: &str, what: &str) {
 }
 
 #[test]
-fn threads_ask_for_the_derivatives_of_their_share() {
+fn threads_request_derivatives() {
     let at = folder("asked_in_regions");
     write(&at, "asks.c", include_str!("asked_in_regions/asks.c"));
     for level in LEVELS {
@@ -34,7 +34,7 @@ fn threads_ask_for_the_derivatives_of_their_share() {
 
 /// The region is in a file, and the worksharing function with the request in another.
 #[test]
-fn functions_of_other_files_ask_for_their_share() {
+fn orphaned_requests_in_other_files() {
     let at = folder("asked_in_regions_apart");
     let source = include_str!("asked_in_regions/asks.c");
     let (asking, main) = source.split_once("int main").expect("two parts");
@@ -54,7 +54,7 @@ int main";
 
 /// A call whose function is defined elsewhere is deferred to the link, next to a call lowered here.
 #[test]
-fn calls_in_regions_may_wait_for_their_function() {
+fn requests_in_regions_wait_for_link() {
     let at = folder("asked_in_regions_later");
     let asking = "extern int enzyme_out;
 double __enzyme_autodiff(void *, ...);
@@ -100,7 +100,7 @@ int main(void) {
 /// A worksharing function whose derivative every thread of the region requests: the derivative of a share
 /// is not that of the whole function.
 #[test]
-fn derivatives_of_shares_are_refused() {
+fn worksharing_gradients_are_refused() {
     let at = folder("asked_in_regions_shares");
     let source = "extern int enzyme_dup, enzyme_const;
 void __enzyme_autodiff(void *, ...);

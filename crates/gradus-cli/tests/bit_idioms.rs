@@ -602,7 +602,7 @@ fn refused(at: &Path, flags: &str, idioms: &[&Idiom]) -> BTreeSet<String> {
 }
 
 /// Checks the enumeration with a compiler's flags.
-fn walk(test: &str, flags: &str) {
+fn check_all(test: &str, flags: &str) {
     let at = folder(test);
     let of = |outcome| {
         let list = IDIOMS.iter().filter(move |idiom| idiom.1 == outcome);
@@ -626,14 +626,14 @@ fn walk(test: &str, flags: &str) {
 #[test]
 fn doubles_at_every_level() {
     for level in ["-O0", "-O1", "-O2", "-O3", "-O0 -g", "-O2 -g"] {
-        walk("idioms-double", level);
+        check_all("idioms-double", level);
     }
 }
 
 #[test]
 fn floats_at_every_level() {
     for level in ["-O0", "-O1", "-O2", "-O3"] {
-        walk("idioms-float", &format!("-DSINGLE {level}"));
+        check_all("idioms-float", &format!("-DSINGLE {level}"));
     }
 }
 
@@ -644,7 +644,7 @@ fn unions_and_casts() {
         "-DWAY=1 -O2 -DSINGLE",
         "-DWAY=2 -O1 -fno-strict-aliasing",
     ] {
-        walk("idioms-ways", way);
+        check_all("idioms-ways", way);
     }
 }
 

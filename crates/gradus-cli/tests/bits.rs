@@ -7,7 +7,7 @@ use support::{accepts, folder, gradus, refuses, text, write};
 
 /// The bits of floats, read and written in place as integers: no access has a float type.
 #[test]
-fn numbers_changed_in_place_as_integers_are_refused() {
+fn in_place_bit_changes_are_refused() {
     let at = folder("in-place");
     let program = "#include <string.h>
         double guess(double *x, int n) {
@@ -64,7 +64,7 @@ fn numbers_changed_in_place_as_integers_are_refused() {
 /// Signs flipped, cleared and set by masks from memory to memory, like in Eigen: optimisers keep integers
 /// between load and store.
 #[test]
-fn signs_changed_by_masks_from_memory_to_memory() {
+fn sign_masks_in_memory() {
     let at = folder("masks");
     let program = "#include <emmintrin.h>
         #include <string.h>
@@ -108,7 +108,7 @@ fn signs_changed_by_masks_from_memory_to_memory() {
 /// Floats without typed accesses, read and written back as integers: their adjoints would pass unchanged.
 /// Counters and indices, whose types the front end names, are accepted.
 #[test]
-fn memory_of_which_nothing_is_told_is_not_changed_as_integers() {
+fn untyped_memory_changed_as_integers() {
     let at = folder("untold");
     let program = "#include <stdint.h>
         #include <string.h>
@@ -189,7 +189,7 @@ fn memory_of_which_nothing_is_told_is_not_changed_as_integers() {
 /// An address computed from an integer, not from an object, has no shadow at the corresponding distance.
 /// Computed from null, it equals the address itself.
 #[test]
-fn addresses_counted_from_numbers_are_refused() {
+fn addresses_from_integers_are_refused() {
     let at = folder("counted-address");
     let program = "#include <stdint.h>
         double moved(double *x) {
@@ -220,7 +220,7 @@ fn addresses_counted_from_numbers_are_refused() {
 
 /// Optimisers extract the bits of an element from an integer vector.
 #[test]
-fn signs_of_elements_are_turned() {
+fn element_signs_are_flipped() {
     let at = folder("element");
     let program = "typedef double pair __attribute__((vector_size(16)));
         double turned(const double *x, int n, double s) {
@@ -241,7 +241,7 @@ fn signs_of_elements_are_turned() {
 
 /// The exponent of a float is replaced by a mask of two bit runs and a constant that fits between them.
 #[test]
-fn numbers_whose_exponent_is_exchanged_are_refused() {
+fn exponent_replacement_is_refused() {
     let at = folder("exponent");
     let program = "#include <stdint.h>
         double fraction(double x, int *e) {
@@ -276,7 +276,7 @@ fn numbers_whose_exponent_is_exchanged_are_refused() {
 /// Floats copied byte by byte, or assembled from bytes, would have a zero derivative. Bytes that never
 /// become a float are accepted.
 #[test]
-fn numbers_made_of_bytes_are_refused() {
+fn floats_from_bytes_are_refused() {
     let at = folder("bytes");
     let program = "#include <stdint.h>
         #include <string.h>
@@ -350,7 +350,7 @@ fn numbers_made_of_bytes_are_refused() {
 
 /// An integer that holds two floats, one of them used: the neighbour's adjoint is preserved.
 #[test]
-fn floats_beside_the_one_that_is_used_keep_their_adjoints() {
+fn neighbouring_float_keeps_adjoint() {
     let at = folder("neighbours");
     write(
         &at,

@@ -65,7 +65,7 @@ double memory(const double *x, int n, int k) {
 "#;
 
 #[test]
-fn functions_of_the_library_are_called_by_name() {
+fn indirect_library_calls() {
     let at = folder("by_name");
     write(&at, "called.c", PROGRAM);
     for level in 0..4 {

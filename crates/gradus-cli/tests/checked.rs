@@ -6,7 +6,7 @@ mod support;
 use support::{accepts, folder, gradus, refuses, shell, text, write};
 
 /// Runs a check and compares its exit status. Returns its output.
-fn checked(at: &std::path::Path, line: &str, status: i32) -> String {
+fn check_output(at: &std::path::Path, line: &str, status: i32) -> String {
     let output = gradus(at, &format!("check {line}"));
     let said = text(&output.stdout) + &text(&output.stderr);
     assert_eq!(output.status.code(), Some(status), "check {line}\n{said}");
@@ -35,7 +35,7 @@ double wrong(const double *x, int n) { double s = 0; for (int i = 0; i < n; i++)
 "#;
 
 #[test]
-fn nothing_tested_is_not_right() {
+fn empty_tests_are_not_right() {
     let at = folder("checked_nothing");
     write(&at, "v.c", VACUOUS);
     let cases = [
@@ -71,28 +71,28 @@ fn nothing_tested_is_not_right() {
         ),
     ];
     for ((what, why), level) in cases.into_iter().zip(["-O0", "-O2 -g"].iter().cycle()) {
-        let said = checked(&at, &format!("v.c -f {what} -- {level}"), 1);
+        let said = check_output(&at, &format!("v.c -f {what} -- {level}"), 1);
         let named = said.contains("error[GRD0027]") && said.contains("nothing was tested");
         assert!(named && said.contains(why), "{what} {level}\n{said}");
         assert!(!said.contains("is right"), "{what} {level}\n{said}");
     }
-    let said = checked(&at, "v.c -f wrong --arg n=3 --arg x=rand(8)", 1);
+    let said = check_output(&at, "v.c -f wrong --arg n=3 --arg x=rand(8)", 1);
     assert!(said.contains("GRD0028"), "{said}");
 }
 
 #[test]
-fn zero_at_one_point_is_tested_at_others() {
+fn zero_derivative_tries_other_points() {
     let at = folder("checked_points");
     write(&at, "v.c", VACUOUS);
     for what in [
         "squares --arg n=8 --arg x=zeros(8)",
         "length --arg n=2 --arg x=[0,0]",
     ] {
-        let said = checked(&at, &format!("v.c -f {what}"), 0);
+        let said = check_output(&at, &format!("v.c -f {what}"), 0);
         assert!(said.contains("right at other values"), "{what}\n{said}");
     }
     // The test along a direction covers entries skipped by the entry test.
-    let said = checked(&at, "v.c -f sixth --arg n=100 --arg x=rand(n)", 0);
+    let said = check_output(&at, "v.c -f sixth --arg n=100 --arg x=rand(n)", 0);
     assert!(said.contains("the derivative is right\n"), "{said}");
 }
 
@@ -116,7 +116,7 @@ double wide(const double *x, int n) {
 "#;
 
 #[test]
-fn arrays_that_are_too_short_are_named() {
+fn short_arrays_are_reported() {
     let at = folder("checked_arrays");
     write(&at, "a.c", ARRAYS);
     let cases = [
@@ -158,7 +158,7 @@ fn arrays_that_are_too_short_are_named() {
     ];
     for (what, message, element) in cases {
         for level in ["-O0", "-O1 -g", "-O3"] {
-            let said = checked(&at, &format!("a.c -f {what} -- {level}"), 1);
+            let said = check_output(&at, &format!("a.c -f {what} -- {level}"), 1);
             assert!(
                 said.contains("error[GRD0027]") && said.contains(message),
                 "{what} {level}\n{said}"
@@ -169,7 +169,7 @@ fn arrays_that_are_too_short_are_named() {
             );
         }
     }
-    let said = checked(&at, "a.c -f squares --arg n=9 --arg x=rand(8) -- -O0", 1);
+    let said = check_output(&at, "a.c -f squares --arg n=9 --arg x=rand(8) -- -O0", 1);
     assert!(said.contains("a.c:4"), "{said}");
     for what in [
         "squares --arg n=7 --arg x=rand(7)",
@@ -202,7 +202,7 @@ double deep(double x, int n) { volatile double a[1000]; a[n % 1000] = x; return 
 "#;
 
 #[test]
-fn functions_that_do_not_come_back_are_named() {
+fn nonreturning_functions_are_reported() {
     let at = folder("checked_ends");
     write(&at, "e.cpp", ENDS);
     let cases = [
@@ -234,7 +234,7 @@ fn functions_that_do_not_come_back_are_named() {
         ),
     ];
     for (what, status, message) in cases {
-        let said = checked(&at, &format!("e.cpp -f {what}"), status);
+        let said = check_output(&at, &format!("e.cpp -f {what}"), status);
         assert!(said.contains(message), "{what}\n{said}");
         assert!(!said.contains("wrong address"), "{what}\n{said}");
     }
@@ -275,7 +275,7 @@ float wrong(float x) { return tanhf(300 * (part(x) - 1)); }
 "#;
 
 #[test]
-fn steep_functions_of_floats_have_a_bound_that_fits() {
+fn steep_float_functions_tolerance() {
     let at = folder("checked_steep");
     write(&at, "n.c", STEEP);
     for frequency in ["0.01", "1", "3.7"] {
@@ -294,7 +294,7 @@ fn steep_functions_of_floats_have_a_bound_that_fits() {
     }
     for x in ["1.0004", "0.999", "1.002"] {
         accepts(&at, &format!("check n.c -f steep --arg x={x}"));
-        let said = checked(&at, &format!("n.c -f wrong --arg x={x}"), 1);
+        let said = check_output(&at, &format!("n.c -f wrong --arg x={x}"), 1);
         assert!(said.contains("DEPART"), "{x}\n{said}");
     }
 }
@@ -356,13 +356,13 @@ fn assumed_shapes_have_descriptors() {
         for what in right {
             accepts(&at, &format!("check m.f90 -f {what} -- {level}"));
         }
-        let said = checked(
+        let said = check_output(
             &at,
             &format!("m.f90 -f nothing --arg x=rand(8) -- {level}"),
             1,
         );
         assert!(said.contains("nothing was tested"), "{said}");
-        let said = checked(
+        let said = check_output(
             &at,
             &format!("m.f90 -f beyond --arg x=rand(8) --arg n=9 -- {level}"),
             1,
@@ -396,7 +396,7 @@ double keep(const P &p, double x) { return p.scaled(x) + local(x); }
 ";
 
 #[test]
-fn symbols_are_called() {
+fn overloads_and_methods_are_found() {
     let at = folder("checked_symbols");
     write(&at, "o.cpp", OVERLOADS);
     for flags in ["-O0", "-O2", "-O2 -g", "-O0 -g"] {
@@ -437,7 +437,7 @@ define double @"f.1"(double %.1, ptr %b.c, ptr %b_c, ptr %new, ptr %b_c_adj, i32
 "#;
 
 #[test]
-fn names_that_are_none_of_c_are_made_some() {
+fn invalid_c_names_are_renamed() {
     let at = folder("checked_names");
     write(&at, "n.ll", NAMES);
     let values = "--arg b.c:double=rand(1) --arg b_c:double=rand(1) --arg new:double=rand(1) --arg b_c_adj:double=2 --arg linux=3";
@@ -468,10 +468,10 @@ double of(const struct pair *p) { return p->a * p->b; }
 ";
 
 #[test]
-fn values_mean_what_they_say() {
+fn argument_values() {
     let at = folder("checked_values");
     write(&at, "v.c", VALUES);
-    let said = checked(
+    let said = check_output(
         &at,
         "v.c -f over --arg n=6 --arg x=rand(n) --arg scale=1/2",
         0,

@@ -37,7 +37,7 @@ int main(int argc, char **argv)
 "#;
 
 #[test]
-fn the_array_is_each_iterations() {
+fn array_is_private_per_iteration() {
     let folder = folder("chunked_arrays");
     write(&folder, "p.c", PROGRAM);
     for schedule in ["static,3", "dynamic,4", "guided,2"] {

@@ -33,7 +33,7 @@ fn gradient(at: &Path, way: &str, flags: &str) -> String {
 }
 
 #[test]
-fn loops_with_clauses_have_the_serial_gradient_and_are_parallel_in_it() {
+fn clause_gradients_are_parallel() {
     for way in WAYS {
         for level in ["-O1", "-O2", "-O3"] {
             let at = folder(&format!("clauses_{}", way.to_lowercase()));
@@ -53,7 +53,7 @@ fn loops_with_clauses_have_the_serial_gradient_and_are_parallel_in_it() {
 }
 
 #[test]
-fn loops_with_clauses_run_at_once_without_a_race() {
+fn clause_gradients_are_race_free() {
     for way in WAYS {
         let at = folder(&format!("clauses_watched_{}", way.to_lowercase()));
         gradient(&at, way, "-O1 -fsanitize=thread");
@@ -64,7 +64,7 @@ fn loops_with_clauses_run_at_once_without_a_race() {
 /// The expected numbers are from clang's OpenMP. From -O2 on, clang takes iterations of dynamic loops for
 /// independent regardless of the condition.
 #[test]
-fn where_a_condition_does_not_hold_one_thread_goes_in_order() {
+fn false_if_clause_is_sequential() {
     for level in ["-O1", "-O2", "-O3"] {
         let at = folder("clauses_in_order");
         write(&at, "it.c", CONDITIONS);
@@ -85,7 +85,7 @@ fn where_a_condition_does_not_hold_one_thread_goes_in_order() {
 /// Hand-written reductions with non-neutral initial values: one thread adds its initial value once, even without
 /// iterations.
 #[test]
-fn sums_by_hand_begin_with_what_they_begin_with() {
+fn manual_reductions_initial_values() {
     let at = folder("clauses_by_hand");
     write(&at, "it.c", include_str!("clauses/by_hand.c"));
     shell(&at, "clang-22 -O1 it.c -o serial");

@@ -124,7 +124,7 @@ fn a_derivative_by_name_that_is_zero_is_refused() {
 
 /// Checks each sentence of the header from a caller's view.
 #[test]
-fn what_the_header_says_holds() {
+fn header_contracts_hold() {
     let at = folder("said_in_headers");
     write(
         &at,
@@ -188,7 +188,7 @@ fn what_the_header_says_holds() {
 /// Functions that take and return structures. The header defines structures without a tag in the source;
 /// the cotangent of a structure is an argument per member.
 #[test]
-fn structures_by_value_have_prototypes_that_can_be_called() {
+fn byval_structures_in_headers() {
     let at = folder("structures_in_headers");
     write(
         &at,
@@ -239,7 +239,7 @@ fn structures_by_value_have_prototypes_that_can_be_called() {
 
 /// Outputs allocated by the function have no cotangents in a combined gradient.
 #[test]
-fn an_output_that_the_function_allocates_is_refused() {
+fn allocated_output_is_refused() {
     let at = folder("allocated_outputs");
     write(
         &at,

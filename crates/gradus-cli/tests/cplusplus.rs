@@ -97,23 +97,23 @@ fn hashed_containers_keep_their_order() {
 }
 
 #[test]
-fn containers_stand_in_structures_and_containers() {
+fn nested_containers() {
     is_right("nested.cpp");
 }
 
 #[test]
-fn iterations_have_containers_of_their_own() {
+fn private_containers_per_iteration() {
     is_right("own_containers.cpp");
     is_right_with("own_containers.cpp", &["-O2", "-fopenmp"]);
 }
 
 #[test]
-fn bits_of_numbers_in_nodes_are_refused() {
+fn float_bits_in_nodes_are_refused() {
     is_refused("bits_in_nodes.cpp", "GRD0008", 10);
 }
 
 #[test]
-fn what_a_function_object_holds_is_known() {
+fn function_object_targets() {
     is_right("callables.cpp");
 }
 
@@ -144,7 +144,7 @@ fn exceptions_that_handlers_change_are_refused() {
 }
 
 #[test]
-fn what_never_comes_back_needs_no_derivative() {
+fn noreturn_paths() {
     is_right("stopping.cpp");
 }
 
@@ -166,17 +166,17 @@ fn pools_count_their_slots() {
 }
 
 #[test]
-fn closures_know_vectors_by_reference() {
+fn closures_capture_vectors() {
     is_right("closures.cpp");
 }
 
 #[test]
-fn vectors_that_stay_are_refused() {
+fn persistent_vectors_are_refused() {
     is_refused("workspace.cpp", "GRD0033", 10);
 }
 
 #[test]
-fn objects_are_asked_for_their_class() {
+fn dynamic_casts() {
     is_right("casts.cpp");
 }
 
@@ -214,7 +214,7 @@ fn static_state_has_shadows() {
 }
 
 #[test]
-fn numbers_real_and_complex() {
+fn real_and_complex_numbers() {
     is_right("numbers.cpp");
 }
 
@@ -225,7 +225,7 @@ fn text_carries_no_derivative() {
 
 /// Function objects escape to other files, which may query the target.
 #[test]
-fn functions_are_asked_elsewhere() {
+fn function_targets_queried_elsewhere() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cplusplus-asked-elsewhere");
     std::fs::create_dir_all(&folder).expect("a folder");
     let asked = "#include <functional>

@@ -73,7 +73,7 @@ fn barriers_in_loops_of_all_forms() {
 }
 
 #[test]
-fn loops_in_step() {
+fn lockstep_loops() {
     runs(&["steps.cu"]);
 }
 
@@ -122,7 +122,7 @@ fn launches() {
 
 /// Fused launches have the results of separate launches.
 #[test]
-fn launches_together() {
+fn fused_launches() {
     assert_eq!(runs(&["fusion.cu"]), "");
 }
 
@@ -181,7 +181,7 @@ fn derivatives_by_name() {
 
 /// Refusals by clang and of nvcc's command line are reported, and nothing is written.
 #[test]
-fn what_cannot_be_opened_by_name_is_refused() {
+fn invalid_sources_are_refused() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let (file, object) = (
         folder.join("by_name_wrong.cu"),
@@ -206,7 +206,7 @@ fn what_cannot_be_opened_by_name_is_refused() {
 
 /// Launches through pointers and of other files' kernels, and calls that release the device's memory.
 #[test]
-fn derivatives_that_cannot_be_are_refused_with_their_line() {
+fn unsupported_derivatives_are_refused() {
     let text = "#include <gradus.h>
 __global__ void k(const double *x, double *y) { *y = *x * *x; }
 __global__ void other(const double *x, double *y);
@@ -245,17 +245,17 @@ fn large_frames() {
 
 /// Memory allocated by kernels, clocks, an assertion that holds and one that fails.
 #[test]
-fn what_device_code_asks_for() {
+fn device_library() {
     runs(&["device.cu"]);
 }
 
 #[test]
-fn groups_of_threads() {
+fn cooperative_groups() {
     assert_eq!(runs(&["groups.cu"]), "");
 }
 
 #[test]
-fn warps_that_speak_without_barriers() {
+fn warp_communication() {
     assert_eq!(runs(&["volatile.cu"]), "");
 }
 

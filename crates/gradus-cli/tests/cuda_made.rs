@@ -19,7 +19,7 @@ use support::{folder, text};
 /// The number of kernels in a program.
 const KERNELS: u32 = 6;
 /// The maximum nesting depth of loops, in blocks of few threads and of many.
-const DEEPEST: [usize; 2] = [3, 2];
+const DEPTH_MAX: [usize; 2] = [3, 2];
 
 /// The beginning of a program: a block of host threads.
 const HEAD: &str = r#"#include <algorithm>
@@ -115,13 +115,13 @@ impl Writer {
         words[self.below(words.len() as u32) as usize]
     }
 
-    fn say(&mut self, line: &str) {
+    fn line(&mut self, line: &str) {
         let indent = "    ".repeat(self.deep + 1);
         self.lines.push(Line::Both(format!("{indent}{line}\n")));
     }
 
     /// Returns a thread-dependent number.
-    fn own(&mut self) -> String {
+    fn thread_dependent(&mut self) -> String {
         let (by, more) = (1 + self.below(13), 1 + self.below(4));
         match self.below(5) {
             0 => format!("a * 3 + {by}"),
@@ -151,7 +151,7 @@ impl Writer {
     }
 
     /// Returns a uniform condition.
-    fn common(&mut self, loops: &[String]) -> String {
+    fn uniform_condition(&mut self, loops: &[String]) -> String {
         let n = self.below(5);
         let lp = self.below(loops.len().max(1) as u32) as usize;
         match (self.below(6), loops.get(lp)) {
@@ -172,56 +172,59 @@ impl Writer {
 
     fn statement(&mut self, loops: &[String]) {
         self.budget -= 1;
-        let nests = self.budget > 0 && loops.len() < DEEPEST[usize::from(self.threads > 8)];
+        let nests = self.budget > 0 && loops.len() < DEPTH_MAX[usize::from(self.threads > 8)];
         match self.below(if nests { 18 } else { 9 }) {
             0 => {
-                let own = self.own();
-                self.say(&format!("a = {own};"));
+                let own = self.thread_dependent();
+                self.line(&format!("a = {own};"));
             }
             1 => {
-                let (own, cell) = (self.own(), self.cell());
-                self.say(&format!("s[T] = {own};"));
-                self.say("SYNC;");
-                self.say(&format!("a += {cell};"));
-                self.say("SYNC;");
+                let (own, cell) = (self.thread_dependent(), self.cell());
+                self.line(&format!("s[T] = {own};"));
+                self.line("SYNC;");
+                self.line(&format!("a += {cell};"));
+                self.line("SYNC;");
             }
             2 => {
-                let (who, own) = (self.below(self.threads), self.own());
-                self.say(&format!("if (T == {who}) s[0] = {own};"));
-                self.say("SYNC;");
-                self.say("u = s[0] & 7;");
-                self.say("SYNC;");
+                let (who, own) = (self.below(self.threads), self.thread_dependent());
+                self.line(&format!("if (T == {who}) s[0] = {own};"));
+                self.line("SYNC;");
+                self.line("u = s[0] & 7;");
+                self.line("SYNC;");
             }
             3 | 4 => self.steps(),
             5 => {
-                let (of, own) = (2 + self.below(3), self.own());
+                let (of, own) = (2 + self.below(3), self.thread_dependent());
                 match self.below(2) {
-                    0 => self.say(&format!("if (T % {of} == 1) a = {own};")),
-                    _ => self.say(&format!("for (int q = 0; q < T % {of}; q++) a = {own};")),
+                    0 => self.line(&format!("if (T % {of} == 1) a = {own};")),
+                    _ => self.line(&format!("for (int q = 0; q < T % {of}; q++) a = {own};")),
                 }
             }
             6 | 7 if !loops.is_empty() => {
-                let (when, what) = (self.common(loops), self.one_of(&["continue", "break"]));
-                self.say(&format!("if ({when}) {what};"));
+                let (when, what) = (
+                    self.uniform_condition(loops),
+                    self.one_of(&["continue", "break"]),
+                );
+                self.line(&format!("if ({when}) {what};"));
             }
             6..=8 => {
-                let (one, other) = (self.common(loops), self.common(loops));
+                let (one, other) = (self.uniform_condition(loops), self.uniform_condition(loops));
                 let from = 1 + self.below(self.threads);
                 match self.below(2) {
-                    0 => self.say(&format!("if ({one} && {other}) LEAVE;")),
-                    _ => self.say(&format!("if (T >= {from} && {one}) LEAVE;")),
+                    0 => self.line(&format!("if ({one} && {other}) LEAVE;")),
+                    _ => self.line(&format!("if (T >= {from} && {one}) LEAVE;")),
                 }
             }
             9 | 10 => self.branch(loops),
             11 | 12 => self.choice(loops),
-            _ => self.repeated(loops),
+            _ => self.loop_statement(loops),
         }
     }
 
     /// Emits steps of a warp whose threads communicate through volatile memory.
     fn steps(&mut self) {
-        self.say("s[T] = a;");
-        self.say("SYNC;");
+        self.line("s[T] = a;");
+        self.line("SYNC;");
         let first = self.one_of(&["1", "5", "7", "32"]);
         let guard = match self.below(3) {
             0 => String::new(),
@@ -239,25 +242,25 @@ impl Writer {
             self.lines.push(Line::Step(guard.clone(), value));
             far /= 2;
         }
-        self.say("SYNC;");
+        self.line("SYNC;");
         let cell = self.cell();
-        self.say(&format!("a += {cell};"));
-        self.say("SYNC;");
+        self.line(&format!("a += {cell};"));
+        self.line("SYNC;");
     }
 
     fn branch(&mut self, loops: &[String]) {
-        let when = self.common(loops);
-        self.say(&format!("if ({when}) {{"));
+        let when = self.uniform_condition(loops);
+        self.line(&format!("if ({when}) {{"));
         self.deep += 1;
         self.statements(loops, 1);
         self.deep -= 1;
         if self.below(2) == 0 {
-            self.say("} else {");
+            self.line("} else {");
             self.deep += 1;
             self.statements(loops, 1);
             self.deep -= 1;
         }
-        self.say("}");
+        self.line("}");
     }
 
     /// Emits a `switch` whose cases may fall through, and may cover all occurring numbers.
@@ -269,7 +272,7 @@ impl Writer {
             _ => "u",
         };
         let how = self.one_of(&["& 1", "& 3", "% 3"]);
-        self.say(&format!("switch ({number} {how}) {{"));
+        self.line(&format!("switch ({number} {how}) {{"));
         let mut labels: Vec<String> = (0..2 + self.below(3))
             .map(|n| format!("case {n}"))
             .collect();
@@ -278,26 +281,26 @@ impl Writer {
             labels.insert(at, "default".to_owned());
         }
         for label in labels {
-            self.say(&format!("{label}: {{"));
+            self.line(&format!("{label}: {{"));
             self.deep += 1;
             self.statements(loops, 1);
             self.deep -= 1;
-            self.say("}");
+            self.line("}");
             if self.below(3) > 0 {
-                self.say("break;");
+                self.line("break;");
             }
         }
-        self.say("}");
+        self.line("}");
     }
 
-    fn repeated(&mut self, loops: &[String]) {
+    fn loop_statement(&mut self, loops: &[String]) {
         let i = format!("i{}", self.names);
         self.names += 1;
         let (most, bit) = (1 + self.below(4), self.below(4));
         let when = match self.below(6) {
             0 => format!("{i} < {most}"),
             1 => {
-                let other = self.common(loops);
+                let other = self.uniform_condition(loops);
                 format!("{i} < {most} && {other}")
             }
             2 => format!("(SYNC, {i} < {most})"),
@@ -307,9 +310,9 @@ impl Writer {
         };
         let form = self.below(4);
         if form > 0 {
-            self.say(&format!("int {i} = 0;"));
+            self.line(&format!("int {i} = 0;"));
         }
-        self.say(&match form {
+        self.line(&match form {
             0 => format!("for (int {i} = 0; {when}; {i}++) {{"),
             1 => format!("while ({when}) {{"),
             2 => "do {".to_owned(),
@@ -317,22 +320,22 @@ impl Writer {
         });
         self.deep += 1;
         if form > 0 {
-            self.say(&format!("{i}++;"));
+            self.line(&format!("{i}++;"));
         }
         if form == 3 {
             // The exit precedes statements that may continue with the next iteration.
-            self.say(&format!("if (!({when}) || {i} > 4) break;"));
+            self.line(&format!("if (!({when}) || {i} > 4) break;"));
         }
         self.statements(&[loops, &[i]].concat(), 1);
         self.deep -= 1;
         match form {
-            2 => self.say(&format!("}} while ({when});")),
-            _ => self.say("}"),
+            2 => self.line(&format!("}} while ({when});")),
+            _ => self.line("}"),
         }
     }
 
     /// Returns the kernel's text for the device or for a host thread.
-    fn written(&self, device: bool) -> String {
+    fn text_for(&self, device: bool) -> String {
         let leave = "{ out[B * N + T] = a; return; }";
         let (sync, some, back) = match device {
             true => ("__syncthreads()", "__syncthreads_or(", "WRAPPED("),
@@ -386,7 +389,7 @@ fn program(seed: u64) -> String {
         let begin = format!(
             "    volatile unsigned *v = s;\n    const int N = {n};\n    unsigned a = T * 7 + B;\n    int u = x & 3;\n    s[T] = 0;\n"
         );
-        let (device, host) = (writer.written(true), writer.written(false));
+        let (device, host) = (writer.text_for(true), writer.text_for(false));
         let end = "    out[B * N + T] = a;\n}\n";
         let _ = write!(
             all,
@@ -410,7 +413,7 @@ fn number(name: &str, otherwise: u64) -> u64 {
 }
 
 #[test]
-fn kernels_compute_what_threads_of_the_host_do() {
+fn kernels_match_host_threads() {
     let folder = folder("cuda-made");
     let (first, count) = (number("GRADUS_FUZZ_SEED", 0), number("GRADUS_FUZZ", 2));
     let mut wrong = Vec::new();

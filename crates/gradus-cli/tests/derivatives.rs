@@ -55,7 +55,7 @@ int main(void)
 ";
 
 #[test]
-fn a_derivative_by_name_takes_the_place_of_the_object() {
+fn grad_object_replaces_original() {
     let at = folder("by-name");
     write(&at, "curve.c", CURVE);
     write(&at, "main.c", CURVE_MAIN);
@@ -93,7 +93,7 @@ fn every_form_can_be_emitted() {
 }
 
 #[test]
-fn checks_pass_and_ask_for_what_they_miss() {
+fn checks_report_missing_values() {
     let at = folder("checks");
     write(&at, "curve.c", CURVE);
     let said = accepts(
@@ -208,7 +208,7 @@ fn derivatives_cross_files_in_one_step() {
 
 /// A program may define its own `y1`: definitions in its files take precedence over the C library's name.
 #[test]
-fn functions_of_the_program_with_names_of_the_library_are_its_own() {
+fn program_functions_named_like_libc() {
     let at = folder("own-names");
     let asks = "#include <gradus.h>
         #include <stdio.h>
@@ -275,7 +275,7 @@ fn volatile_local_variables_are_differentiated() {
 }
 
 #[test]
-fn derivatives_cross_files_in_two_steps_and_out_of_archives() {
+fn cross_file_with_archives() {
     let at = three_files("two-steps");
     accepts(&at, "cc -O2 -c main.c sum.c cube.c");
     accepts(&at, "cc main.o sum.o cube.o -o program");
@@ -304,7 +304,7 @@ fn derivatives_cross_files_in_two_steps_and_out_of_archives() {
 
 /// The call and its function are in a file, and the function's callee is in another.
 #[test]
-fn what_a_function_calls_may_stand_in_another_file() {
+fn callee_in_another_file() {
     let at = folder("callee-elsewhere");
     let caller = CALLER.replace("double f(const double *x, int n);", SUM);
     write(&at, "main.c", &caller);
@@ -379,7 +379,7 @@ fn static_state_is_not_carried_from_call_to_call() {
 
 /// `gradus grad` refuses a zero derivative; a call of a zero derivative produces a warning.
 #[test]
-fn a_derivative_that_is_zero_is_told() {
+fn zero_derivatives_are_reported() {
     let at = folder("zero");
     let program = "#include <math.h>
         double step(double x) { return floor(x); }
@@ -412,7 +412,7 @@ fn a_derivative_that_is_zero_is_told() {
 }
 
 #[test]
-fn cplusplus_programs_may_ask_too() {
+fn requests_in_cplusplus() {
     let at = folder("plus-plus");
     write(
         &at,
@@ -430,7 +430,7 @@ fn cplusplus_programs_may_ask_too() {
 }
 
 #[test]
-fn what_cannot_be_done_is_refused_with_its_line_and_nothing_is_written() {
+fn refusals_write_nothing() {
     let at = folder("refused");
     write(
         &at,
@@ -462,7 +462,7 @@ int main(void) { return __enzyme_autodiff((void *)f, 0.5) != 1; }\n";
 }
 
 #[test]
-fn a_driver_gives_the_values() {
+fn values_from_driver() {
     let at = folder("driver");
     write(&at, "curve.c", CURVE);
     write(
@@ -563,7 +563,7 @@ double guarded(double x) { return x > 0 ? log(sqrt(x) * exp(1 / x)) : x; }
 
 /// A loop with two exits: the tape saves the conditions of the last iteration only.
 #[test]
-fn an_early_exit_keeps_no_condition_per_iteration() {
+fn early_exit_saves_no_conditions() {
     const EARLY: &str = "double early(int n, const double *x, double s) {
         double r = s;
         for (int i = 0; i < n; i++) { r *= 1 + 0.3 * x[i]; if (r > 2.5) break; r += x[i]; if (r < 0.1) break; r = r * r; }
@@ -581,7 +581,7 @@ fn an_early_exit_keeps_no_condition_per_iteration() {
 /// Small arrays local to an iteration are recomputed, although the next iteration overwrites them: the tape
 /// does not save them.
 #[test]
-fn arrays_of_an_iteration_are_not_kept() {
+fn iteration_arrays_are_recomputed() {
     const MODES: &str = "double modes(int n, const double *x, const double *w) {
         double m[4][8], r = 0;
         for (int e = 0; e < n; e++) {
@@ -606,7 +606,7 @@ fn arrays_of_an_iteration_are_not_kept() {
 /// Memory read by a call and not overwritten later is read again in the reverse pass, although the call
 /// writes through another argument; overwritten memory is saved.
 #[test]
-fn calls_keep_only_what_is_overwritten() {
+fn calls_save_only_overwritten_memory() {
     const STEPS: &str = "__attribute__((noinline)) static void apply(const double *restrict a, const double *restrict x, double *restrict y, int n) {
             for (int i = 0; i < n; i++) {
                 double s = 0;
@@ -639,7 +639,7 @@ fn calls_keep_only_what_is_overwritten() {
 /// Output to a standard stream writes no memory of the program: loop-invariant loads, lengths and addresses
 /// are read once, and nothing is pushed per iteration of a loop that may print.
 #[test]
-fn messages_in_loops_cost_nothing() {
+fn output_in_loops_saves_nothing() {
     const MESH: &str = "#include <stdio.h>
         struct mesh { int *count, *next; double *v, *w; };
         double walk(struct mesh *m, const double *x) {
@@ -672,7 +672,7 @@ fn third_derivatives_agree_in_two_orders() {
 /// layer's derivative have two versions; the version for disjoint memory saves no value per product,
 /// although an optimiser regroups the index computations.
 #[test]
-fn sweeps_of_a_layer_test_whether_memory_overlaps() {
+fn layer_passes_are_versioned() {
     let folder = folder("layers");
     let source = r#"
 #include <stdio.h>
@@ -747,7 +747,7 @@ int main(void) {
 /// Members next to float arrays, in an alias set with several structures: stores are typed by TBAA, and
 /// zeros need no type.
 #[test]
-fn members_beside_numbers_are_no_numbers() {
+fn integer_members_beside_floats() {
     let at = folder("members");
     let program = "#include <math.h>
         struct solver { double a[3], b[3]; int ready; };
@@ -776,7 +776,7 @@ fn members_beside_numbers_are_no_numbers() {
 
 /// With steps too small to change a single-precision result, differences must not converge to any slope.
 #[test]
-fn differences_of_single_precision_do_not_settle_on_rounding() {
+fn float_differences_ignore_rounding() {
     let at = folder("rounding");
     let program = "static float g(const float *x) { return 87.3f + 0.7f * x[0] * x[1] + x[1]; }
         float f(float a, float b) { float x[2] = {a, b}; return g(x); }\n";

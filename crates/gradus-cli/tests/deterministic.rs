@@ -89,7 +89,7 @@ fn bits_are_the_same_for_any_number_of_workers() {
 }
 
 #[test]
-fn gradients_of_teams_tasks_and_atomic_sums_have_the_same_bits() {
+fn gradient_bits_are_deterministic() {
     let folder = folder("gradients");
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/parallel/sums.c");
     let mut command = Command::new(env!("CARGO_BIN_EXE_gradus"));
@@ -105,7 +105,7 @@ fn gradients_of_teams_tasks_and_atomic_sums_have_the_same_bits() {
 
 /// Recursive tasks, spawned by a function that also requests the derivative of another function.
 #[test]
-fn who_asks_for_derivatives_runs_tasks_in_one_order() {
+fn requesting_functions_order_tasks() {
     let folder = folder("asking");
     let source = "
 #include <stdio.h>
@@ -186,7 +186,7 @@ int main(void) {
 /// A recursion over a linked tree whose reverse pass adds to memory read by both tasks: a fixed order of
 /// additions, instead of plain adds for few workers and atomic adds for many.
 #[test]
-fn gradients_of_recursions_of_tasks_add_in_one_order() {
+fn recursive_task_gradients_ordered() {
     let folder = folder("tree");
     let source = "
 #include <math.h>
@@ -244,7 +244,7 @@ int main(void) {
 
 /// Loops serialised for their order use plain adds.
 #[test]
-fn serial_loops_of_gradients_add_plainly() {
+fn serialized_loops_add_plainly() {
     let folder = folder("plain");
     let source = "
 double f(const double *x, int n) {

@@ -61,7 +61,7 @@ fn one_step_two_steps_and_several_files() {
 }
 
 #[test]
-fn errors_and_warnings_are_clangs_and_said_once() {
+fn diagnostics_are_clangs() {
     let at = folder("said");
     write(&at, "bad.c", "int main(void) { return x; }\n");
     let bad = gradus(&at, &["cc", "bad.c"]);
@@ -78,7 +78,7 @@ fn errors_and_warnings_are_clangs_and_said_once() {
 }
 
 #[test]
-fn what_is_no_compilation_passes_through() {
+fn noncompilations_pass_through() {
     let at = folder("through");
     write(&at, "twice.c", TWICE);
     assert!(text(&gradus(&at, &["cc", "--version"]).stdout).contains("clang version"));
@@ -103,7 +103,7 @@ fn what_is_no_compilation_passes_through() {
 }
 
 #[test]
-fn who_reads_only_the_begin_of_what_clang_prints_is_told_nothing() {
+fn closed_pipe_is_silent() {
     use std::io::Read;
     use std::process::Stdio;
     let mut command = Command::new(env!("CARGO_BIN_EXE_gradus"));
@@ -136,7 +136,7 @@ fn our_header_is_found() {
 }
 
 #[test]
-fn every_function_there_and_back_changes_nothing() {
+fn round_trip_changes_nothing() {
     let at = folder("back");
     write(
         &at,
@@ -190,7 +190,7 @@ fn explain_knows_its_pages_and_wrong_words_are_findings() {
 /// A network whose numbers are in a block behind its structure, with functions in another file than the
 /// differentiation call: when that file is compiled alone, diagnostics wait for the other files.
 #[test]
-fn what_other_files_may_mend_waits_for_the_link() {
+fn refusals_are_deferred_to_link() {
     let at = folder("waits");
     write(
         &at,
@@ -300,7 +300,7 @@ int main(void) { double x[2] = {1, 2}, d[2] = {0};
 
 /// Objects for LTO are bitcode: the runtime library is linked for their parallel code, too.
 #[test]
-fn a_link_that_optimises_finds_the_library() {
+fn lto_links_the_runtime() {
     let at = folder("lto");
     write(&at, "sum.c", SUM);
     write(&at, "main.c", SUMS);
@@ -326,7 +326,7 @@ fn a_link_that_optimises_finds_the_library() {
 /// LTO bitcode carries no module for differentiation at the link: a derivative that needs other files is
 /// refused during compilation.
 #[test]
-fn derivatives_across_files_do_not_wait_for_a_link_that_optimises() {
+fn lto_refuses_cross_file_derivatives() {
     let at = folder("lto-derived");
     write(&at, "sum.c", SUM);
     write(&at, "main.c", ASKING);
@@ -346,7 +346,7 @@ fn derivatives_across_files_do_not_wait_for_a_link_that_optimises() {
 
 /// LTO does not take the module carried by an object for the object's code.
 #[test]
-fn what_objects_carry_is_not_linked() {
+fn carried_modules_are_not_linked() {
     let at = folder("lto-mixed");
     write(
         &at,
@@ -360,7 +360,7 @@ fn what_objects_carry_is_not_linked() {
 
 /// Objects of any name, and thin archives, are searched like all others.
 #[test]
-fn objects_and_archives_of_all_kinds_find_the_library() {
+fn all_object_kinds_link_the_runtime() {
     let at = folder("objects");
     write(&at, "sum.c", SUM);
     write(&at, "main.c", SUMS);
@@ -380,7 +380,7 @@ fn objects_and_archives_of_all_kinds_find_the_library() {
 }
 
 #[test]
-fn a_source_may_come_by_standard_input() {
+fn source_from_standard_input() {
     let at = folder("typed");
     write(&at, "both.c", &format!("{SUM}{SUMS}"));
     let feed = |args: &[&str]| {
@@ -405,7 +405,7 @@ fn a_source_may_come_by_standard_input() {
 
 /// A precompiled header is accepted at each level, also if the module goes through Gradus's passes.
 #[test]
-fn headers_may_be_precompiled_and_debug_information_apart() {
+fn pch_and_split_dwarf() {
     let at = folder("precompiled");
     write(&at, "sums.h", "double sum(const double *x, int n);\n");
     write(&at, "both.c", &format!("{SUM}{SUMS}"));

@@ -157,7 +157,7 @@ int main(void)
 "#;
 
 #[test]
-fn nothing_is_read_that_was_freed() {
+fn no_use_after_free() {
     let folder = folder("early_frees");
     write(&folder, "p.c", PROGRAM);
     let right: String = ["steps", "branches", "indices", "at_once", "again", "moved"]
@@ -198,7 +198,7 @@ double f(double *x, int n, int steps)
 ";
 
 #[test]
-fn the_report_names_what_takes_memory_away() {
+fn report_names_deferred_frees() {
     let folder = folder("early_frees_report");
     write(&folder, "p.c", REPORTED);
     let said = accepts(&folder, "grad p.c -f f -o p.o");

@@ -44,7 +44,7 @@ int main(int argc, char **argv)
 "#;
 
 #[test]
-fn loops_that_may_end_the_program_are_parallel() {
+fn exiting_loops_are_parallel() {
     let at = folder("ending_loops");
     write(&at, "ends.c", PROGRAM);
     accepts(&at, "cc -O2 ends.c -o serial -lm");

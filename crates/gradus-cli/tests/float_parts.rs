@@ -116,7 +116,7 @@ const RIGHT: &[&str] = &[
 ];
 
 #[test]
-fn parts_of_floats_that_integers_replace_are_refused() {
+fn partial_float_overwrites_refused() {
     let at = folder("float_parts");
     write(&at, "parts.c", PROGRAM);
     for flags in ["-O0", "-O1", "-O2 -g", "-O3 -mavx2"] {

@@ -63,7 +63,7 @@ int main(int argc, char **argv)
 "#;
 
 #[test]
-fn what_is_added_as_a_double_has_a_derivative() {
+fn double_adds_to_float_sums() {
     let folder = folder("float_updates");
     write(&folder, "p.c", SUMS);
     for way in 0..4 {

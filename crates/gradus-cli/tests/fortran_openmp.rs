@@ -42,7 +42,7 @@ fn longest_vector_loop(folder: &Path, file: &str) -> usize {
 /// LLVM strength-reduces the row addresses of a team along the inner loops, as with OpenMP's library, where
 /// the computation of a thread's bounds is opaque.
 #[test]
-fn rows_of_a_team_cost_what_they_cost_in_openmp() {
+fn team_row_addressing_cost() {
     let folder = folder("rows_of_a_team");
     let source = source("resid.f90");
     shell(
@@ -63,7 +63,7 @@ fn rows_of_a_team_cost_what_they_cost_in_openmp() {
 /// A region that does not reference a thread-local variable is raised, whatever its function does outside
 /// the region.
 #[test]
-fn variables_of_a_threads_own_outside_of_regions() {
+fn thread_locals_outside_regions() {
     let folder = folder("own_outside");
     let source = source("own.f90");
     for level in ["-O1", "-O3"] {
@@ -111,7 +111,7 @@ fn raised_and_prints(name: &str, files: &[&str], wanted: &str) {
 
 /// Without an interface, the library's functions have Fortran names, and take addresses.
 #[test]
-fn questions_without_an_interface() {
+fn queries_without_interface() {
     raised_and_prints("asked", &["asked.f"], "3  3 T T");
 }
 
@@ -242,7 +242,7 @@ end program
 
 /// An orphaned worksharing loop may have no iterations: flang then emits the last index `-1`, unsigned.
 #[test]
-fn shared_loops_of_no_iterations_run_none() {
+fn empty_orphaned_loops() {
     let folder = folder("empty_shared_loops");
     support::write(&folder, "empty.f90", EMPTY_LOOPS);
     for level in [0, 1, 3] {

@@ -51,7 +51,7 @@ const NET: &str = "#include <stdlib.h>
 
 /// A block reached from a global through another pointer is written, and read by an equal or another path.
 #[test]
-fn what_a_global_leads_to_is_refused() {
+fn memory_behind_globals_is_refused() {
     let at = folder("from_before");
     write(&at, "net.c", NET);
     for level in ["-O0", "-O2"] {
@@ -70,7 +70,7 @@ fn what_a_global_leads_to_is_refused() {
 /// Two globals to which only fresh blocks are ever assigned point to distinct blocks; otherwise
 /// distinctness is unknown.
 #[test]
-fn blocks_of_two_globals_are_apart_where_they_are_fresh() {
+fn fresh_blocks_in_globals_disjoint() {
     let at = folder("fresh_blocks");
     write(&at, "net.c", NET);
     let joined = NET.replace(
@@ -91,7 +91,7 @@ fn blocks_of_two_globals_are_apart_where_they_are_fresh() {
 
 /// `const` declares memory inactive: a warning reports a read of the memory by another path than the write.
 #[test]
-fn const_memory_that_is_reached_by_two_ways_is_warned_of() {
+fn const_memory_on_two_paths_warns() {
     let at = folder("two_ways");
     write(&at, "net.c", NET);
     for level in ["-O0", "-O2"] {

@@ -76,7 +76,7 @@ fn output(program: &Path, folder: &Path, line: &str) -> String {
 }
 
 #[test]
-fn gathered_loops_agree_with_forward_mode() {
+fn scatter_to_gather_matches_forward() {
     let at = folder("gathered");
     std::fs::write(at.join("loops.c"), PROGRAM).expect("written");
     let gradus = Path::new(env!("CARGO_BIN_EXE_gradus"));

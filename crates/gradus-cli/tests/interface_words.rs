@@ -567,7 +567,7 @@ fn attributes_in_every_form_are_read() {
 }
 
 #[test]
-fn attributes_at_places_that_say_nothing_are_refused() {
+fn misplaced_attributes_are_refused() {
     for (number, (program, line)) in [
         ("struct __attribute__((enzyme_inactive)) s { double a; };\nstatic double f(double x) { struct s v = {x}; return v.a; }\n", 1),
         ("static double off(double x) { return x; }\nstatic double off(double x) __attribute__((enzyme_inactive));\nstatic double f(double x) { return off(x); }\n", 2),
@@ -664,7 +664,7 @@ fn markers_are_read_in_every_form() {
 }
 
 #[test]
-fn a_tape_that_is_too_small_is_refused_in_both_sweeps() {
+fn small_tapes_are_refused() {
     let f = "static double f(double *x) { double y = sin(*x); return y * y * *x; }\n";
     refused_in_c(
         "words_small_tape",
@@ -699,7 +699,7 @@ fn a_tape_that_is_too_small_is_refused_in_both_sweeps() {
 }
 
 #[test]
-fn a_gradient_may_leave_the_value_to_the_function() {
+fn custom_gradient_without_value() {
     right_in_c(
         "words_void_augmented",
         "static int runs;
@@ -712,7 +712,7 @@ fn a_gradient_may_leave_the_value_to_the_function() {
 }
 
 #[test]
-fn options_of_the_other_compiler_are_told() {
+fn enzyme_options_are_reported() {
     let at = folder("words_options");
     let program = "static double f(double x) { return x * x; }\nint main(void) { NEAR(__enzyme_autodiff((void *)f, 3.0), 6); return 0; }\n";
     write(&at, "main.c", &format!("{DECLARATIONS}{program}"));
@@ -764,7 +764,7 @@ fn words_in_other_files_are_read() {
 }
 
 #[test]
-fn bitcode_objects_of_a_link_that_optimises_take_part() {
+fn lto_objects_are_differentiated() {
     let at = folder("words_lto");
     write(&at, "g.c", "double g(double x) { return x * x * x; }\n");
     let main = "double g(double);\nstatic double f(double x) { return 2 * g(x); }\nint main(void) { NEAR(__enzyme_autodiff((void *)f, 2.0), 24); return 0; }\n";

@@ -81,14 +81,14 @@ fn prints(folder: &Path, compiler: &str, file: &str, expected: &str) {
 }
 
 #[test]
-fn addresses_that_are_only_noted_need_no_shadow() {
+fn stored_addresses_need_no_shadow() {
     let at = folder("noted_addresses");
     write(&at, "p.c", &format!("{ASKED}{NOTED}"));
     prints(&at, "cc", "p.c", &"2 4 8 12\n".repeat(4));
 }
 
 #[test]
-fn a_static_vector_may_note_addresses() {
+fn static_vector_stores_addresses() {
     let at = folder("noted_in_vectors");
     let program = "#include <vector>
         static std::vector<const double *> seen;
@@ -100,7 +100,7 @@ fn a_static_vector_may_note_addresses() {
 
 /// Checks the diagnostic at every level, with and without debug information, in both modes.
 #[test]
-fn addresses_that_are_read_back_are_refused() {
+fn loaded_addresses_are_refused() {
     let at = folder("read_back_addresses");
     let cases = [
         "static double **seen; static int used;
@@ -143,7 +143,7 @@ fn ran(folder: &Path) -> Output {
 /// An array of pointers in a static variable has a shadow; a pointer stored by calls without derivatives
 /// has none.
 #[test]
-fn a_pointer_without_a_shadow_ends_the_program_with_its_line() {
+fn missing_shadow_aborts_with_line() {
     let at = folder("missing_shadows");
     let program = "static double *seen[8]; static int used;
         __attribute__((noinline)) static double f(double *x, int n) {
@@ -179,7 +179,7 @@ fn a_pointer_without_a_shadow_ends_the_program_with_its_line() {
 /// A shadow belongs to the pointer with which it was stored: it is used as long as the variable holds that
 /// pointer, and not after the program replaced the pointer outside derivatives.
 #[test]
-fn the_shadow_of_a_replaced_pointer_is_not_followed() {
+fn replaced_pointer_drops_shadow() {
     let at = folder("replaced_pointers");
     let program = "#include <string.h>
         struct row { int n; double *at; long more; };

@@ -75,7 +75,7 @@ int main(void)
 "#;
 
 #[test]
-fn a_block_that_stays_keeps_its_shadow() {
+fn persistent_block_keeps_shadow() {
     let folder = folder("kept_blocks");
     write(&folder, "p.c", BEHIND_ARGUMENTS);
     for level in 0..=3 {
@@ -172,7 +172,7 @@ int main(void)
 "#;
 
 #[test]
-fn a_global_keeps_no_block_whose_fellow_is_freed() {
+fn blocks_left_in_globals_are_refused() {
     let folder = folder("kept_in_globals");
     write(&folder, "p.c", GLOBAL);
     for level in 0..=3 {

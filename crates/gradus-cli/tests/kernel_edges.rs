@@ -35,7 +35,7 @@ fn builds_and_runs(name: &str, source: &str, flags: &[&str]) {
 
 /// All threads add to shared memory; with and without separate compilation, and with line information.
 #[test]
-fn threads_ask_for_derivatives() {
+fn threads_request_derivatives() {
     let source = include_str!("cuda/asked_in_kernels.cu");
     builds_and_runs("asked", source, &["", "-rdc=true", "-g"]);
 }
@@ -67,7 +67,7 @@ fn code_for_a_gpu_adds_atomically() {
 
 /// A derivative of a single thread does not cover collective operations of a block.
 #[test]
-fn what_threads_do_together_is_refused() {
+fn collective_ops_are_refused() {
     let at = folder("kernel_edges_together");
     let source = "template <typename... A> __device__ void __enzyme_autodiff(void *, A...);
 __device__ double known[4];
@@ -98,20 +98,20 @@ void run(double *x, double *dx, double *y, double *dy) { k<<<1, 64>>>(x, dx, y, 
 }
 
 #[test]
-fn indices_into_memory_of_the_block_wrap() {
+fn shared_memory_indices_wrap() {
     builds_and_runs("wraps", include_str!("cuda/shared_wraps.cu"), &["", "-g"]);
 }
 
 /// A `switch` with barriers in its cases, in loops of all forms; cases fall through, and some are
 /// unreachable.
 #[test]
-fn threads_meet_in_the_cases_of_a_switch() {
+fn barriers_in_switch_cases() {
     builds_and_runs("switches", include_str!("cuda/switches.cu"), &[""]);
 }
 
 /// An invalid access in a kernel is a CUDA error; an invalid access on the host ends the program as before.
 #[test]
-fn accesses_to_memory_that_is_not_there() {
+fn invalid_accesses() {
     let at = folder("kernel_edges_faults");
     write(&at, "check.h", CHECK);
     write(&at, "faults.cu", include_str!("cuda/faults.cu"));
@@ -137,7 +137,7 @@ fn accesses_to_memory_that_is_not_there() {
 /// The link refuses a device function of another source that synchronises, before the linker reports an
 /// undefined symbol.
 #[test]
-fn functions_of_other_sources_that_wait_are_refused() {
+fn separate_synchronizing_fns_refused() {
     let at = folder("kernel_edges_apart");
     write(
         &at,

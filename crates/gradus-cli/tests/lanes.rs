@@ -112,7 +112,7 @@ fn other_assembly_is_refused() {
 
 /// Allocators that round addresses up and store the original address before the memory, like Eigen's.
 #[test]
-fn rounded_addresses_stay_in_their_block() {
+fn rounded_addresses() {
     const ALIGNED: &str = "#include <stdint.h>
         #include <stdlib.h>
         static void *get(size_t bytes) {
@@ -145,7 +145,7 @@ fn rounded_addresses_stay_in_their_block() {
 /// Elements at byte offsets added to addresses as integers, as in programs that traverse several matrices
 /// by a single offset.
 #[test]
-fn addresses_moved_by_numbers_stay_in_their_block() {
+fn addresses_plus_byte_offsets() {
     const MOVED: &str = "#include <stdint.h>
         #include <stdlib.h>
         #define AT(matrix, offset) (*(double *)((uintptr_t)(matrix) + (offset)))
@@ -180,7 +180,7 @@ fn addresses_moved_by_numbers_stay_in_their_block() {
 
 /// A 64-bit integer may be the distance to another block.
 #[test]
-fn addresses_moved_by_distances_are_refused() {
+fn addresses_plus_distances_refused() {
     const FAR: &str = "#include <stdint.h>
         __attribute__((noinline)) static double at(const double *a, long distance, int i) {
             return *(double *)((uintptr_t)a + distance + 8 * i); }
@@ -203,7 +203,7 @@ const UNFILLED: &str = "typedef double two __attribute__((vector_size(16)));
         return (taken[0] ? p[0] : 0) + (taken[1] ? p[1] : 0); }";
 
 #[test]
-fn lanes_that_a_branch_left_unfilled_reach_no_adjoint() {
+fn undefined_lanes_reach_no_adjoint() {
     let at = folder("lanes-unfilled");
     write(&at, "unfilled.c", UNFILLED);
     accepts(

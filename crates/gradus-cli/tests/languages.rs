@@ -177,7 +177,7 @@ fn fortran_procedures() {
 
 /// A procedure pointer component is in another list of the type information than other components.
 #[test]
-fn fortran_held_beside_procedures() {
+fn fortran_procedure_components() {
     let folder = folder("fortran_held_beside_procedures");
     let source = "module m
        implicit none
@@ -214,13 +214,13 @@ fn fortran_held_beside_procedures() {
 /// Variables with allocatable components, returned by functions and assigned as a whole, also to themselves
 /// and to other variables.
 #[test]
-fn fortran_held() {
+fn fortran_allocatable_components() {
     checks_fortran("held.f90", &["held"], &["-O1", "-O2", "-O3"]);
 }
 
 /// A library frees memory that it allocated itself: pointers are passed between both.
 #[test]
-fn fortran_pointers_of_others() {
+fn fortran_pointers_across_files() {
     let folder = folder("fortran_pointers_of_others");
     let made = "module made
       contains
@@ -389,7 +389,7 @@ fn rust_memory() {
 }
 
 #[test]
-fn rust_growing() {
+fn rust_growing_vectors() {
     let folder = folder("rust_growing");
     let options = ["opt-level=2", "opt-level=3"];
     rust_program(&folder, "growing", &options);
@@ -405,7 +405,7 @@ fn rust_lists() {
 /// The result of a closure and the address of a caught panic share an integer: either a diagnostic or a
 /// right gradient, never zero.
 #[test]
-fn rust_catches() {
+fn rust_catch_unwind() {
     let folder = folder("rust_catches");
     let program = source("caught.rs");
     let kind = "--edition 2024 --crate-type staticlib -g --emit=llvm-bc";
@@ -493,7 +493,7 @@ fn rust_sources() {
 /// Vtables are followed through references and boxes, for types with and without a destructor: the vtable's
 /// destructor slot is null without one, and never called.
 #[test]
-fn rust_tables() {
+fn rust_trait_objects() {
     let folder = folder("rust_tables");
     let (program, main) = (source("tables.rs"), source("main.c"));
     let (program, main) = (program.display(), main.display());

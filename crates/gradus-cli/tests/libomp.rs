@@ -33,7 +33,7 @@ fn printed(folder: &Path, workers: u32, forced: bool, variable: &str) -> String 
 }
 
 #[test]
-fn there_is_one_set_of_threads() {
+fn single_thread_pool() {
     let folder = with("one_set", &["beside.c"]);
     let ways: &[&[&str]] = &[
         &["gradus cc -O2 -fopenmp beside.c kept.o -o program"],
@@ -67,7 +67,7 @@ fn there_is_one_set_of_threads() {
 
 /// Parallel intrinsics outside of all regions, and exceptions that leave tasks.
 #[test]
-fn every_word_means_the_same() {
+fn intrinsics_on_libomp() {
     let names = ["markers.c", "lambdas.cpp", "exceptions.cpp"];
     let folder = with("words_beside", &names);
     for name in names {
@@ -97,7 +97,7 @@ fn every_word_means_the_same() {
 /// All reductions of a program name a single lock. OpenMP's library keeps state in the lock for which
 /// Gradus's threads would wait.
 #[test]
-fn reductions_there_and_here_have_their_own_locks() {
+fn reduction_locks_are_separate() {
     let folder = folder("locks_beside");
     let source = "
         #include <omp.h>
@@ -242,7 +242,7 @@ fn gradients_are_the_same() {
 
 /// ThreadSanitizer is informed of forks and joins on OpenMP's threads, too.
 #[test]
-fn only_races_are_told() {
+fn only_races_are_reported() {
     let folder = with("races_beside", &["shared.c", "markers.c"]);
     let report = |source: &str, options: &str| {
         let options = format!("-g -O1 -w -fopenmp -fsanitize=thread -I{HEADERS} {options}");

@@ -7,7 +7,7 @@ use support::{accepts, folder, gradus, text, write};
 /// A float that passes through text has no derivative: a warning reports the line if an active value is
 /// written and a relevant value is read. Neither alone causes a warning.
 #[test]
-fn numbers_that_go_through_text_are_warned_of() {
+fn text_round_trips_warn() {
     let at = folder("text");
     let program = "#include <stdio.h>
         #include <stdlib.h>
@@ -87,7 +87,7 @@ fn numbers_that_go_through_text_are_warned_of() {
 /// A store to `errno` by a C library function is visible to a later load, also through another alias of its
 /// address.
 #[test]
-fn errno_is_read_after_what_sets_it() {
+fn errno_dependences() {
     let at = folder("errno");
     let program = "#include <errno.h>
         #include <math.h>

@@ -108,7 +108,7 @@ fn same(a: &[f64], b: &[f64]) {
 }
 
 #[test]
-fn copies_serve_where_nothing_meets_them() {
+fn gathered_copies_unless_clobbered() {
     let at = folder("lists");
     build(&at, &["-O2", "--gradus-without=lists"]);
     let kept = gradients(&at, ALL, 1);
@@ -155,7 +155,7 @@ double f(int n, const double *x, const int *list) {
 ";
 
 #[test]
-fn elements_of_several_kinds_are_left_alone() {
+fn mixed_elements_are_left_alone() {
     let at = folder("lists-mixed");
     write(&at, "mixed.c", MIXED);
     for level in ["-O0", "-O2"] {
@@ -171,7 +171,7 @@ fn elements_of_several_kinds_are_left_alone() {
 /// The reverse of a gathered copy updates adjoints shared by iterations: a loop that calls such a function
 /// would become serial.
 #[test]
-fn what_parallel_loops_call_is_left_alone() {
+fn parallel_callees_are_left_alone() {
     const PARTS: &str = "
 __attribute__((noinline)) void step(long n, const int *list, const double *t, double *out) {
   for (long i = 0; i < n; i++) {
@@ -201,7 +201,7 @@ void f(int parts, int n, double *t, const int *list, double *out) {
 
 /// Saved values of rows with different lengths have a block per row: no row waits for another.
 #[test]
-fn rows_of_lengths_of_their_own_run_at_once() {
+fn variable_length_rows_are_parallel() {
     const ROWS: &str = "
 #include <math.h>
 #include <stdlib.h>

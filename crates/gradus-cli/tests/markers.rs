@@ -47,25 +47,25 @@ fn means_the_same(test: &str, name: &str, stock: &str, ours: &str) {
 }
 
 #[test]
-fn every_word_means_the_same_in_c() {
+fn intrinsics_in_c() {
     means_the_same("words", "markers.c", "clang-22", "gradus cc");
 }
 
 #[test]
-fn lambdas_and_objects_mean_the_same_in_cplusplus() {
+fn intrinsics_in_cplusplus() {
     means_the_same("lambdas", "lambdas.cpp", "clang++-22", "gradus c++");
 }
 
 /// Variable-length arrays in iterations and scopes that spawn.
 #[test]
-fn arrays_of_a_scope_are_its_own() {
+fn scoped_arrays() {
     means_the_same("words_arrays", "scoped_arrays.c", "clang-22", "gradus cc");
 }
 
 /// All loops are parallel, except a loop that computes the index, and a loop that drops its carried value
 /// at a NaN.
 #[test]
-fn extremes_are_reductions() {
+fn min_max_are_reductions() {
     means_the_same("words_extremes", "extremes.c", "clang-22", "gradus cc");
     let folder = folder("words_extremes");
     for level in ["-O0", "-O2"] {
@@ -100,12 +100,12 @@ fn sums_of_products_are_reductions() {
 }
 
 #[test]
-fn exceptions_arrive_where_tasks_are_waited_for() {
+fn exceptions_propagate_to_sync() {
     means_the_same("exceptions", "exceptions.cpp", "clang++-22", "gradus c++");
 }
 
 #[test]
-fn what_runs_where_it_stands_is_said() {
+fn serial_execution_is_reported() {
     let folder = folder("serial_statements");
     let output = compile(&folder, "markers.c", "gradus cc -O2 -g --par-report");
     let report = text(&output.stdout);
@@ -118,7 +118,7 @@ fn what_runs_where_it_stands_is_said() {
 }
 
 #[test]
-fn a_task_that_would_begin_to_handle_an_exception_is_said_to_run_serially() {
+fn handling_task_is_serial() {
     let folder = folder("handling_task");
     let output = compile(&folder, "exceptions.cpp", "gradus c++ -O2 -g --par-report");
     let source = include_str!("parallel/exceptions.cpp");
@@ -134,7 +134,7 @@ fn a_task_that_would_begin_to_handle_an_exception_is_said_to_run_serially() {
 /// The note names the cleanup or handler on the exception's path; a handler that only terminates does not
 /// count.
 #[test]
-fn what_an_exception_of_a_statement_would_meet_is_said() {
+fn note_names_exception_handler() {
     let folder = folder("met");
     let source = "#include <gradus/parallel.h>
 void leaf(double *x);
@@ -175,7 +175,7 @@ int handling(double *x) {
 
 /// The reason is not an unknown trip count if the trip count is known.
 #[test]
-fn what_keeps_a_loop_from_running_at_once_is_said() {
+fn note_names_serial_reason() {
     let folder = folder("uncounted");
     let source = "#include <gradus/parallel.h>
 void leaf(double *x);
@@ -217,7 +217,7 @@ void plain(double *x, int n) {
 }
 
 #[test]
-fn preprocessed_text_has_its_words() {
+fn intrinsics_in_preprocessed_text() {
     let folder = folder("words_preprocessed");
     let source = "#include <gradus/parallel.h>\nvoid f(double *x, long n) {\n  gr_for (long i = 0; i < n; i++) x[i] *= 2;\n}\n";
     std::fs::write(folder.join("f.c"), source).expect("written");

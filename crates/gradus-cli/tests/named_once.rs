@@ -94,7 +94,7 @@ fn all_ways_agree(at: &Path) {
 }
 
 #[test]
-fn corners_of_one_node_each_are_added_to_plainly() {
+fn injective_corners_add_plainly() {
     let at = folder("named_once");
     write(&at, "corners.c", PROGRAM);
     accepts(&at, "cc -O2 corners.c -o serial -lm");
@@ -187,7 +187,7 @@ int main(int argc, char **argv)
 "#;
 
 #[test]
-fn places_of_one_thread_each_are_added_to_plainly() {
+fn per_thread_indices_add_plainly() {
     let at = folder("named_once_by_threads");
     write(&at, "threads.cpp", THREADS);
     accepts(

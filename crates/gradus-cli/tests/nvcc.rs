@@ -41,35 +41,35 @@ fn prints(name: &str, options: &str) -> Vec<String> {
 }
 
 #[test]
-fn kernels_without_barriers_compute_what_they_say() {
+fn kernels_without_barriers() {
     for said in prints("memory", "-O3") {
         assert_eq!(said, "thread 3 of 7: 1.50 spoke\nright\n");
     }
 }
 
 #[test]
-fn threads_of_a_block_meet() {
+fn block_barriers() {
     for said in prints("barriers", "-arch=sm_70 -lineinfo") {
         assert_eq!(said, "right\n");
     }
 }
 
 #[test]
-fn threads_of_a_warp_tell_each_other() {
+fn warp_shuffles() {
     for said in prints("warps", "-G") {
         assert_eq!(said, "right\n");
     }
 }
 
 #[test]
-fn threads_that_wait_for_each_other_in_loops_go_on() {
+fn spin_waits_between_threads() {
     for said in prints("waits", "-O2") {
         assert_eq!(said, "right\n");
     }
 }
 
 #[test]
-fn threads_that_wait_in_loops_and_cannot_take_turns_are_told_of() {
+fn unsupported_spin_waits_are_reported() {
     let folder = folder("waits-told");
     let source = "__global__ void k(volatile int *flag, int *x) {\n\
           if (threadIdx.x & 1) {\n\
@@ -121,7 +121,7 @@ fn several_files_are_compiled_and_linked() {
 /// Build-system features besides compiling and linking: dependence lists, device link, archives, option
 /// files, and links by another compiler.
 #[test]
-fn build_systems_get_what_they_ask_for() {
+fn build_system_features() {
     let folder = folder("build-systems");
     let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).expect("written");
     std::fs::create_dir_all(folder.join("out")).expect("a folder");
@@ -235,7 +235,7 @@ fn device_code_of_several_sources_is_linked() {
 
 /// Lines, values live across a barrier, interchanged loops, and the vectoriser's remarks.
 #[test]
-fn the_report_tells_what_became_of_kernels() {
+fn kernel_report() {
     let folder = folder("report");
     let source = "__global__ void smooth(const float *x, float *y)\n{\n\
         __shared__ float tile[256];\n\
@@ -311,7 +311,7 @@ fn the_report_tells_what_became_of_kernels() {
 /// Launches of equal size are fused if each thread of the second reads only values stored by itself; values
 /// of a neighbour prevent fusion.
 #[test]
-fn launches_run_together() {
+fn launch_fusion() {
     const SOURCE: &str = "__global__ void twice(float *y, const float *x, int n) {
     int t = blockIdx.x * blockDim.x + threadIdx.x;
     if (t < n) y[t] = 2 * x[t]; }
@@ -340,7 +340,7 @@ void neighbour(float *x, float *y, float *z, int n) {
 
 /// A uniform computation is hoisted out of its guard, and is then not a loop over threads.
 #[test]
-fn loops_leave_their_guards() {
+fn uniform_guards() {
     const SOURCE: &str = "__device__ float sum(const float *in, int n) {
     float s = 0; for (int i = 0; i < n; i++) s += in[i]; return s; }
 __global__ void norm(float *__restrict__ out, const float *__restrict__ in, int n) {
@@ -361,7 +361,7 @@ void go(float *out, float *in, int n) { norm<<<(n + 255) / 256, 256>>>(out, in, 
 
 /// The speculative search changes the code of a search loop; the sparse thread loops do not.
 #[test]
-fn searches_go_by_stretches() {
+fn speculative_search() {
     let folder = folder("searches");
     let code = "__global__ void at_least(const double *a, const double *u, int *found, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x, index = -1, x;
@@ -386,7 +386,7 @@ void find(const double *a, const double *u, int *found, int n, int m) {
 
 /// A header declares a function of plain C++; the unit also defines it for the device, below the kernel.
 #[test]
-fn what_a_unit_says_of_a_function_is_joined() {
+fn execution_spaces_are_merged() {
     let folder = folder("spaces");
     let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).expect("written");
     std::fs::create_dir_all(folder.join("inc")).expect("a folder");
@@ -419,7 +419,7 @@ fn what_a_unit_says_of_a_function_is_joined() {
 /// Headers missing in Gradus are found in a toolkit, whose C++ detects clang; the device is the
 /// architecture for which kernels are compiled.
 #[test]
-fn headers_of_a_toolkit_stand_behind_ours() {
+fn toolkit_headers_come_last() {
     const SOURCE: &str = "#include <cuda_runtime.h>
         #include <only_there.h>
         #include <cuda/std/cstdint>
@@ -489,7 +489,7 @@ fn a_debugger_finds_kernels() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_a_line_and_leaves_nothing() {
+fn refusals_write_nothing() {
     let cases = [
         (
             "__global__ void k(int *x) { asm(\"tex.2d.v4 $0;\" : : \"r\"(x[0])); }",
@@ -552,7 +552,7 @@ fn what_cannot_be_is_refused_with_a_line_and_leaves_nothing() {
 }
 
 #[test]
-fn what_holds_a_long_double_is_laid_out_as_on_the_host() {
+fn long_double_layout() {
     let folder = folder("wide");
     let source = "#include <cstdio>\n\
         struct S { int n; long double x; int m; };\n\
@@ -596,7 +596,7 @@ fn wrong_command_lines_are_findings() {
 /// Warps that rely on lockstep through non-volatile memory are reported once, with the line; warps that
 /// synchronise, or whose threads access private elements only, are not.
 #[test]
-fn warps_that_count_on_going_in_step_are_told_of() {
+fn lockstep_assumptions_are_reported() {
     const HEAD: &str = "__global__ void sum(float *y, const float *x) {
     __shared__ float s[64]; int t = threadIdx.x;
     s[t] = x[t];
@@ -650,7 +650,7 @@ fn object_bytes(folder: &Path, source: &str) -> u64 {
 
 /// Short device functions are inlined, although eight call levels have 3⁷ call paths.
 #[test]
-fn functions_that_call_functions_do_not_multiply() {
+fn nested_inlining_is_bounded() {
     let folder = folder("levels");
     let bytes = |levels: usize| {
         let first = "__device__ unsigned f0(unsigned x) { return (x * 2654435761u ^ x >> 7) + (x << 3); }\n";
@@ -670,7 +670,7 @@ fn functions_that_call_functions_do_not_multiply() {
 /// `#pragma unroll` applies to a single thread's loop: a loop interchanged around thread loops stays a
 /// loop.
 #[test]
-fn loops_round_threads_are_not_written_out() {
+fn thread_loops_are_not_unrolled() {
     let folder = folder("unrolled");
     let bytes = |runs: usize| {
         let source = format!(

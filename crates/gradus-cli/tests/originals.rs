@@ -58,7 +58,7 @@ const COURSE: &[&str] = &[
 ];
 
 #[test]
-fn the_courses_functions_are_clangs() {
+fn benchmark_functions_are_clangs() {
     let at = folder("originals-course");
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench/enzyme_api.c");
     for (name, level) in COURSE.iter().zip(["-O3", "-O2", "-O1"].iter().cycle()) {
@@ -127,7 +127,7 @@ int main(void)
 "#;
 
 #[test]
-fn what_is_put_back_and_what_derivatives_call_are_one_program() {
+fn restored_functions_share_state() {
     let at = folder("originals-shared");
     write(&at, "a.c", SHARED);
     for flags in ["-O0", "-O1", "-O2 -g", "-O3"] {

@@ -28,7 +28,7 @@ fn prints(at: &Path, program: &str, workers: &[&str], wanted: &str, what: &str) 
 }
 
 #[test]
-fn tasks_outside_of_regions_are_one_threads_in_its_order() {
+fn orphaned_tasks_run_in_order() {
     let at = folder("orphans_serial");
     write(&at, "serial.c", include_str!("orphans/serial.c"));
     for level in LEVELS {
@@ -39,7 +39,7 @@ fn tasks_outside_of_regions_are_one_threads_in_its_order() {
 }
 
 #[test]
-fn programs_that_rely_on_that_order_compute_what_serial_ones_do() {
+fn order_dependent_orphaned_tasks() {
     let at = folder("orphans_relies");
     write(&at, "relies.c", include_str!("orphans/relies.c"));
     accepts(&at, "cc -O1 relies.c -o serial");
@@ -51,7 +51,7 @@ fn programs_that_rely_on_that_order_compute_what_serial_ones_do() {
 }
 
 #[test]
-fn that_order_is_kept_where_code_goes_on_as_words() {
+fn order_survives_intrinsics() {
     let at = folder("orphans_words");
     write(&at, "relies.c", include_str!("orphans/relies.c"));
     accepts(&at, "cc -O1 relies.c -o serial");
@@ -63,7 +63,7 @@ fn that_order_is_kept_where_code_goes_on_as_words() {
 }
 
 #[test]
-fn regions_come_to_the_tasks_of_other_files() {
+fn regions_run_tasks_of_other_files() {
     let at = folder("orphans_inside");
     write(&at, "inside.c", include_str!("orphans/inside.c"));
     write(&at, "meet.c", include_str!("orphans/meet.c"));
@@ -76,7 +76,7 @@ fn regions_come_to_the_tasks_of_other_files() {
 }
 
 #[test]
-fn functions_that_share_work_have_regions_of_their_own() {
+fn worksharing_functions_with_regions() {
     let at = folder("orphans_shares");
     write(&at, "shares.c", include_str!("orphans/shares.c"));
     for level in ["-O1", "-O2", "-O3"] {
@@ -88,7 +88,7 @@ fn functions_that_share_work_have_regions_of_their_own() {
 }
 
 #[test]
-fn functions_are_told_how_many_regions_are_around() {
+fn nesting_level_queries() {
     let at = folder("orphans_level");
     let source = r#"
 #include <omp.h>
@@ -112,7 +112,7 @@ int main(void) {
 }
 
 #[test]
-fn a_region_in_a_region_has_one_thread() {
+fn nested_region_has_one_thread() {
     let at = folder("orphans_nested");
     write(&at, "nested.c", include_str!("orphans/nested.c"));
     for level in LEVELS {
@@ -185,7 +185,7 @@ fn long_functions_share_their_loops_in_derivatives() {
 
 /// A construct in an always-inlined function belongs to the team that runs its caller.
 #[test]
-fn constructs_of_inlined_functions_are_the_teams_that_comes_to_them() {
+fn inlined_constructs_bind_to_team() {
     let at = folder("orphans_inlined");
     write(&at, "inlined.c", include_str!("orphans/inlined.c"));
     let wanted = "loops 100 100 100, sum 100, single 1, sections 2, first 1, each locked 1, not met 0, tasks 5, deep 200, pointer 200\n\
@@ -206,7 +206,7 @@ fn constructs_of_inlined_functions_are_the_teams_that_comes_to_them() {
 }
 
 #[test]
-fn constructs_of_inlined_templates_are_the_teams_that_comes_to_them() {
+fn inlined_template_constructs() {
     let at = folder("orphans_templates");
     write(&at, "inlined.cpp", include_str!("orphans/inlined.cpp"));
     for level in LEVELS {
@@ -219,7 +219,7 @@ fn constructs_of_inlined_templates_are_the_teams_that_comes_to_them() {
 }
 
 #[test]
-fn constructs_of_inlined_procedures_are_the_teams_that_comes_to_them() {
+fn inlined_fortran_constructs() {
     let at = folder("orphans_procedures");
     let source = "
 module shared_work
@@ -316,7 +316,7 @@ void walk(int *count) { twice(count); }
 
 /// A file that requests a derivative is compiled in another order.
 #[test]
-fn constructs_of_inlined_functions_are_the_teams_beside_derivatives() {
+fn inlined_constructs_with_derivatives() {
     let at = folder("orphans_beside");
     let source = r#"
 #include <stdio.h>
@@ -364,7 +364,7 @@ fn random_graphs(at: &Path, batch: u64) -> Vec<Verdict> {
 
 /// `cargo xtask fuzz --shares --count N` does long runs.
 #[test]
-fn random_graphs_of_calls_share_what_their_teams_do() {
+fn random_call_graphs() {
     let at = folder("orphans_random");
     for batch in 0..7 {
         let verdicts = random_graphs(&at, batch);
@@ -374,7 +374,7 @@ fn random_graphs_of_calls_share_what_their_teams_do() {
 }
 
 #[test]
-fn who_forgets_the_callers_team_is_told() {
+fn seeded_team_fault_is_detected() {
     let at = folder("orphans_mutant");
     plant(Some(Mutant::CallerTeamIgnored));
     let verdicts = random_graphs(&at, 0);
@@ -384,7 +384,7 @@ fn who_forgets_the_callers_team_is_told() {
 }
 
 #[test]
-fn random_graphs_hold_everything() {
+fn random_call_graph_coverage() {
     let all = (0..200).flat_map(|seed| shares_program(seed).features);
     let all: BTreeSet<&str> = all.collect();
     let table: BTreeSet<&str> = SHARES_FEATURES.iter().copied().collect();

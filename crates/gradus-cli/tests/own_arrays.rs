@@ -103,7 +103,7 @@ fn run(at: &std::path::Path, program: &str, workers: u32) -> (f64, f64) {
 }
 
 #[test]
-fn arrays_for_several_threads_leave_no_shadows() {
+fn private_arrays_leave_no_shadows() {
     let at = folder("own_arrays");
     write(&at, "own.c", PROGRAM);
     write(&at, "count.c", COUNT);

@@ -123,7 +123,7 @@ int *constant(void) { return &shared; }
 ";
 
 #[test]
-fn each_thread_has_its_variables() {
+fn thread_local_variables() {
     let at = folder("own_variables");
     write(&at, "own.c", VARIABLES);
     write(&at, "next.c", NEXT);
@@ -141,7 +141,7 @@ fn each_thread_has_its_variables() {
 
 /// LLVM's own passes see the parallel intrinsics before recompilation.
 #[test]
-fn each_thread_has_its_variables_where_code_goes_on_as_words() {
+fn thread_locals_through_intrinsics() {
     let at = folder("own_variables_words");
     write(&at, "own.c", VARIABLES);
     write(&at, "next.c", NEXT);
@@ -163,7 +163,7 @@ fn each_thread_has_its_variables_where_code_goes_on_as_words() {
 }
 
 #[test]
-fn each_thread_asks_for_itself() {
+fn errno_and_thread_id_per_thread() {
     let at = folder("own_of_threads");
     write(&at, "own.c", SOURCE);
     for level in ["-O0", "-O1", "-O2", "-O3"] {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// Codes that no user program causes, with reasons.
-const ASIDE: &[(Code, &str)] = &[
+const CODES_WITHOUT_EXAMPLE: &[(Code, &str)] = &[
     (
         Code::CompilerDied,
         "a fault of ours; a process is killed in `robust`",
@@ -67,7 +67,7 @@ fn mark(blocks: &[Block<'_>]) -> Option<String> {
 }
 
 /// Writes a section's files and runs its commands. Returns the output of each.
-fn follow(folder: &Path, blocks: &[Block<'_>]) -> Vec<(String, Output)> {
+fn run_session(folder: &Path, blocks: &[Block<'_>]) -> Vec<(String, Output)> {
     let mut outputs = Vec::new();
     for (info, text) in blocks {
         if let Some((_, name)) = info.split_once(' ') {
@@ -106,7 +106,7 @@ fn prepared(page: &str) -> PathBuf {
 }
 
 /// Returns true if the output has a code in the form required of a page's example.
-fn speaks_of(output: &Output, code: Code) -> bool {
+fn reports_code(output: &Output, code: Code) -> bool {
     let said = String::from_utf8_lossy(&output.stderr);
     let of = |word: &str| said.contains(&format!("{word}[{}]", code.number()));
     match code {
@@ -118,7 +118,7 @@ fn speaks_of(output: &Output, code: Code) -> bool {
 }
 
 /// Formats a command with its outcome.
-fn told(line: &str, output: &Output) -> String {
+fn command_with_outcome(line: &str, output: &Output) -> String {
     let said = String::from_utf8_lossy(&output.stderr);
     format!("`{line}`: {}\n{said}", output.status)
 }
@@ -127,13 +127,16 @@ fn check(code: Code, page: &str) -> Result<(), String> {
     let (example, remedy) = page.split_once("## What to do").ok_or("no remedy")?;
     let (example, remedy) = (blocks(example), blocks(remedy));
     let folder = prepared(code.number());
-    let mut typed = follow(&folder, &example);
+    let mut typed = run_session(&folder, &example);
     let (line, last) = typed.pop().ok_or("nothing is typed")?;
     if let Some((line, output)) = typed.iter().find(|(_, output)| !output.status.success()) {
-        return Err(format!("before: {}", told(line, output)));
+        return Err(format!("before: {}", command_with_outcome(line, output)));
     }
-    if !speaks_of(&last, code) {
-        return Err(format!("the example: {}", told(&line, &last)));
+    if !reports_code(&last, code) {
+        return Err(format!(
+            "the example: {}",
+            command_with_outcome(&line, &last)
+        ));
     }
     if let Some(place) = mark(&example) {
         let said = String::from_utf8_lossy(&last.stderr).into_owned();
@@ -141,26 +144,31 @@ fn check(code: Code, page: &str) -> Result<(), String> {
             return Err(format!("the example's line is not {place}: {said}"));
         }
     }
-    let typed = follow(&folder, &remedy);
+    let typed = run_session(&folder, &remedy);
     let bad = typed.iter().find(|(_, output)| {
         let said = String::from_utf8_lossy(&output.stderr);
         !output.status.success() || said.contains(code.number())
     });
     match (bad, typed.is_empty()) {
-        (Some((line, output)), _) => Err(format!("the remedy: {}", told(line, output))),
+        (Some((line, output)), _) => Err(format!(
+            "the remedy: {}",
+            command_with_outcome(line, output)
+        )),
         (None, true) => Err("the remedy is not shown".into()),
         (None, false) => Ok(()),
     }
 }
 
 #[test]
-fn what_pages_show_is_so() {
+fn diagnostic_pages_are_true() {
     let (mut wrong, mut elsewhere) = (Vec::new(), 0);
     for &code in Code::ALL {
         let number = code.number();
         let page = std::fs::read_to_string(pages().join(format!("{number}.md"))).expect("a page");
         let is_session = blocks(&page).iter().any(|(info, _)| *info == "sh");
-        let is_aside = ASIDE.iter().any(|(aside, _)| *aside == code);
+        let is_aside = CODES_WITHOUT_EXAMPLE
+            .iter()
+            .any(|(aside, _)| *aside == code);
         match (is_session, is_aside) {
             (true, false) => {
                 wrong.extend(check(code, &page).err().map(|e| format!("{number}: {e}")))
@@ -177,11 +185,15 @@ fn what_pages_show_is_so() {
 }
 
 #[test]
-fn what_the_guide_shows_goes_through() {
+fn guide_commands_succeed() {
     let page = std::fs::read_to_string(pages().join("../guide.md")).expect("the guide");
-    let typed = follow(&prepared("guide"), &blocks(&page));
+    let typed = run_session(&prepared("guide"), &blocks(&page));
     assert!(typed.len() >= 4, "{}", typed.len());
     for (line, output) in typed {
-        assert!(output.status.success(), "{}", told(&line, &output));
+        assert!(
+            output.status.success(),
+            "{}",
+            command_with_outcome(&line, &output)
+        );
     }
 }

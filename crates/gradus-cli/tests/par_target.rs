@@ -12,7 +12,7 @@ const HEADERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../include");
 
 /// Checks that a program of `tests/parallel`, lowered to intrinsics and compiled again, prints its serial
 /// output.
-fn comes_back(test: &str, name: &str, stock: &str, ours: &str) {
+fn check_round_trip(test: &str, name: &str, stock: &str, ours: &str) {
     let folder = folder(test);
     let serial = format!("{stock} -w -O1 -I{HEADERS} {SOURCES}/{name} -o serial -lm");
     shell(&folder, &serial);
@@ -33,18 +33,18 @@ fn comes_back(test: &str, name: &str, stock: &str, ours: &str) {
 }
 
 #[test]
-fn words_of_c_come_back() {
-    comes_back("words_c", "markers.c", "clang-22", "gradus cc");
+fn intrinsics_round_trip_c() {
+    check_round_trip("words_c", "markers.c", "clang-22", "gradus cc");
 }
 
 #[test]
-fn words_of_cplusplus_come_back() {
-    comes_back("words_cpp", "lambdas.cpp", "clang++-22", "gradus c++");
+fn intrinsics_round_trip_cplusplus() {
+    check_round_trip("words_cpp", "lambdas.cpp", "clang++-22", "gradus c++");
 }
 
 #[test]
-fn words_with_exceptions_come_back() {
-    comes_back("words_thrown", "exceptions.cpp", "clang++-22", "gradus c++");
+fn intrinsics_round_trip_exceptions() {
+    check_round_trip("words_thrown", "exceptions.cpp", "clang++-22", "gradus c++");
 }
 
 /// A function with cost linear in `n`, and a file with a loop that calls it.
@@ -97,7 +97,7 @@ fn forked(folder: &Path) -> String {
 }
 
 #[test]
-fn what_does_not_vary_leaves_loops_across_files() {
+fn licm_across_files() {
     let folder = two_files("words_files");
     for name in ["length", "caller"] {
         let flags = "-O2 -fopenmp -fno-math-errno -c -emit-llvm --par-target=words";
@@ -113,7 +113,7 @@ fn what_does_not_vary_leaves_loops_across_files() {
 }
 
 #[test]
-fn openmps_threads_do_the_work_where_that_is_asked_for() {
+fn openmp_target_uses_openmp_threads() {
     let folder = two_files("on_openmp");
     let sources = "-O2 -fno-math-errno length.c caller.c -o program -lm";
     for (target, threads) in [("runtime", 0), ("openmp", 1)] {
@@ -129,7 +129,7 @@ fn openmps_threads_do_the_work_where_that_is_asked_for() {
 }
 
 #[test]
-fn targets_that_cannot_be_are_refused() {
+fn invalid_targets_are_refused() {
     let folder = two_files("targets_refused");
     shell(&folder, "gradus cc -O2 -fopenmp -c length.c caller.c");
     for (command, said) in [

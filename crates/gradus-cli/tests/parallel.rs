@@ -332,7 +332,7 @@ fn program(objective: &str) -> String {
 }
 
 #[test]
-fn gradients_of_parallel_loops_are_those_of_the_serial_program() {
+fn parallel_gradients_equal_serial() {
     for (name, objective) in OBJECTIVES {
         let folder = folder(&name.replace(' ', "_"));
         let source = program(objective);
@@ -456,7 +456,7 @@ double f(const double *x, double *y, long n, double a) {
 /// No atomic add exists for 80-bit floats: the loop is serial in the reverse pass, and all its adds are
 /// plain, including adds to other memory and in callees.
 #[test]
-fn what_runs_alone_adds_plainly() {
+fn serial_reverse_loops_add_plainly() {
     let folder = folder("alone");
     let source = "\
 struct atom { int kind; long double x; };
@@ -509,7 +509,7 @@ int main(void) { double x[3] = {1, 2, 3}; twice(x, 3); printf(\"%g\\n\", fold(x,
 
 /// An indirect callee may query its thread number, until inlining makes the callee known.
 #[test]
-fn loops_over_functions_that_are_handed_in_are_loops_where_these_are_known() {
+fn inlined_callbacks_give_loops() {
     let folder = folder("handed");
     let source = "
 #include <omp.h>
@@ -555,7 +555,7 @@ int main(void) {
 /// The derivative of a team that cannot be split at its barriers runs a single thread: a diagnostic reports
 /// the region's line.
 #[test]
-fn a_region_whose_threads_are_told_apart_is_named_where_it_is_differentiated() {
+fn single_thread_team_is_reported() {
     let folder = folder("team_of_one");
     let source = "
 #include <omp.h>
@@ -622,7 +622,7 @@ int main() {
 
 /// A program that allocates memory for the reported number of threads, and reads each thread's result.
 #[test]
-fn as_many_threads_are_there_as_the_program_is_told() {
+fn thread_count_matches_query() {
     let folder = folder("told");
     let source = "
         #include <omp.h>
@@ -649,7 +649,7 @@ fn as_many_threads_are_there_as_the_program_is_told() {
 
 /// A task's local variables are private, also if a rank of a team creates the task.
 #[test]
-fn tasks_of_a_team_have_memory_of_their_own() {
+fn team_tasks_have_private_memory() {
     let folder = folder("own_memory");
     let source = "
         #include <omp.h>
@@ -688,7 +688,7 @@ fn tasks_of_a_team_have_memory_of_their_own() {
 
 /// A region that is not differentiated has all its threads, also in a function that requests a derivative.
 #[test]
-fn regions_beside_a_derivative_have_all_their_threads() {
+fn primal_regions_keep_all_threads() {
     let folder = folder("beside");
     let source = "
         #include <omp.h>
@@ -733,7 +733,7 @@ fn regions_beside_a_derivative_have_all_their_threads() {
 /// Thread queries from another file, with worksharing there: the answers fit the execution, for any mix of
 /// compilers.
 #[test]
-fn threads_are_told_apart_across_files() {
+fn thread_queries_across_files() {
     let folder = folder("two_files");
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/parallel");
     for name in ["main.c", "other.c"] {

@@ -70,7 +70,7 @@ int main(void) {
 ";
 
 /// Returns the report, and the program's output on three workers with every loop forked.
-fn made(folder: &Path, options: &str) -> (String, String) {
+fn report_and_output(folder: &Path, options: &str) -> (String, String) {
     std::fs::write(folder.join("program.c"), PROGRAM).expect("written");
     let flags = "-O2 -fno-math-errno -fopenmp --par-report";
     let command = format!("gradus cc {flags} {options} program.c -o program -lm");
@@ -92,8 +92,8 @@ fn below(report: &str, line: u32) -> Vec<&str> {
 }
 
 #[test]
-fn the_report_says_what_left_loops_which_became_one_and_when_they_fork() {
-    let (report, printed) = made(&folder("par_report"), "");
+fn report_lists_loop_changes() {
+    let (report, printed) = report_and_output(&folder("par_report"), "");
     assert_eq!(printed, "205.707140 100 100 0\n");
     let call = "the call of mag in line 12 leaves the loop: it is made once";
     assert!(below(&report, 11).contains(&call), "{report}");
@@ -117,12 +117,13 @@ fn the_report_says_what_left_loops_which_became_one_and_when_they_fork() {
 }
 
 #[test]
-fn switches_leave_out_what_they_name() {
-    let (report, printed) = made(&folder("par_fusion"), "--gradus-without=fusion");
+fn switches_disable_passes() {
+    let (report, printed) = report_and_output(&folder("par_fusion"), "--gradus-without=fusion");
     assert_eq!(printed, "205.707140 100 100 0\n");
     assert!(!report.contains("one loop"), "{report}");
     assert!(report.contains("leaves the loop"), "{report}");
-    let (report, printed) = made(&folder("par_races"), "--gradus-without=race-freedom");
+    let (report, printed) =
+        report_and_output(&folder("par_races"), "--gradus-without=race-freedom");
     assert_eq!(printed, "205.707140 100 100 0\n");
     assert!(!report.contains("one loop"), "{report}");
     assert!(!report.contains("leaves the loop"), "{report}");
@@ -131,7 +132,7 @@ fn switches_leave_out_what_they_name() {
 
 /// A function that requests a derivative is reported like any other, once.
 #[test]
-fn regions_beside_a_request_are_told_of() {
+fn regions_in_requesting_functions() {
     let folder = folder("parallel_report_derivatives");
     let program = "
 #include <gradus.h>
@@ -169,7 +170,7 @@ int main(void) {
 
 /// Each region is reported once, with and without debug information.
 #[test]
-fn what_tells_threads_apart_is_named_with_its_line() {
+fn reasons_for_teams_are_reported() {
     let folder = folder("parallel_report_teams");
     let program = "
 int use(const double *t);
@@ -205,7 +206,7 @@ void loops(double *a, int n) {
 
 /// The report names the reason why a region stays with OpenMP's library.
 #[test]
-fn functions_that_are_not_known_are_named() {
+fn unknown_functions_are_named() {
     let folder = folder("report_unknown");
     let program = "
 int omp_get_place_num(void);
@@ -223,7 +224,7 @@ void places(int *a, int n) {
 
 /// A loop with few iterations and sections that call functions of unknown cost are worth a fork.
 #[test]
-fn calls_that_may_take_any_time_are_shared() {
+fn calls_of_unknown_cost_fork() {
     let folder = folder("parallel_report_any_time");
     let source = "
         #include <stdio.h>

@@ -52,7 +52,7 @@ const LIMIT: &str = "ulimit -v 500000; ulimit -c 0; exec ./p";
 const SIGABRT: i32 = 6;
 
 #[test]
-fn refused_memory_ends_the_program_with_size_and_line() {
+fn failed_allocation_aborts_with_line() {
     let at = folder("refused_memory");
     write(&at, "p.c", PROGRAM);
     for level in 0..=3 {

@@ -86,7 +86,7 @@ int main(void)
 "#;
 
 #[test]
-fn what_is_done_over_again_is_differentiated_once() {
+fn idempotent_loop_runs_once() {
     let at = folder("repeats");
     write(&at, "repeats.c", PROGRAM);
     for options in ["-O2", "-O2 -fopenmp", "-O0", "-O3 -fopenmp"] {

@@ -24,7 +24,7 @@ fn printed(test: &str, program: &str) -> Vec<String> {
 /// Each iteration fills the block again and could work in the snapshot instead; the block read by the
 /// caller would then stay unfilled.
 #[test]
-fn what_the_caller_reads_is_written() {
+fn returned_block_is_filled() {
     let program = r#"
         #include <gradus.h>
         #include <math.h>
@@ -67,7 +67,7 @@ fn what_the_caller_reads_is_written() {
 /// The shadow of a large block is staggered and freed with its original address. Here another function
 /// frees it.
 #[test]
-fn large_blocks_are_freed_where_they_begin() {
+fn staggered_blocks_free_original() {
     let program = r#"
         #include <gradus.h>
         #include <stdio.h>
@@ -108,7 +108,7 @@ fn large_blocks_are_freed_where_they_begin() {
 
 /// Checks programs that differ in allocation, release, and the body of `f`: forward against reverse mode,
 /// and against finite differences.
-fn holds(test: &str, making: &str, f: &str) {
+fn check_gradients(test: &str, making: &str, f: &str) {
     let program = format!(
         r#"
         #include <gradus.h>
@@ -136,7 +136,7 @@ fn holds(test: &str, making: &str, f: &str) {
 
 /// The caller reaches the block by its name and through a pointer stored in it.
 #[test]
-fn a_block_may_point_into_itself() {
+fn self_referential_block() {
     let making = "typedef struct { double *a; double d[]; } block;
         APART block *make(void) {
           block *b = malloc(sizeof *b + N * sizeof(double));
@@ -148,8 +148,8 @@ fn a_block_may_point_into_itself() {
         for (int i = 0; i < N; i++) b->a[i] = sin(x[i]);
         for (int i = 0; i < N; i++) s += b->a[i] * b->a[i] * b->a[i];";
     let overwritten = format!("{fill} for (int i = 0; i < N; i++) b->d[i] = 0; return s;");
-    holds("returned_overwritten", making, &overwritten);
-    holds(
+    check_gradients("returned_overwritten", making, &overwritten);
+    check_gradients(
         "returned_freed",
         making,
         &format!("{fill} free(b); return s;"),
@@ -158,7 +158,7 @@ fn a_block_may_point_into_itself() {
 
 /// Nodes point to each other.
 #[test]
-fn blocks_may_lead_back_over_others() {
+fn cyclic_blocks() {
     let making = "typedef struct node { struct node *other; double v; } node;
         APART node *pair(void) {
           node *a = malloc(sizeof *a), *b = malloc(sizeof *b);
@@ -178,12 +178,12 @@ fn blocks_may_lead_back_over_others() {
         free(a->other);
         free(a);
         return s;";
-    holds("returned_pair", making, f);
+    check_gradients("returned_pair", making, f);
 }
 
 /// The word before an aligned block holds its original address, read for `free`.
 #[test]
-fn a_block_may_hold_its_own_begin() {
+fn block_with_original_address() {
     let making = "APART double *take(size_t bytes) {
           char *block = malloc(bytes + 72);
           char *at = (char *)(((unsigned long)block + 8 + 63) & ~63ul);
@@ -200,12 +200,12 @@ fn a_block_may_hold_its_own_begin() {
         for (int i = 0; i < N; i++) s += v[i] * v[N - 1 - i];
         give(v);
         return s;";
-    holds("returned_aligned", making, f);
+    check_gradients("returned_aligned", making, f);
 }
 
 /// A returned block points to an array of the caller, otherwise believed exclusive.
 #[test]
-fn a_block_may_hold_what_its_maker_was_given() {
+fn block_with_caller_pointer() {
     let making = "typedef struct { double *a; } view;
         APART view *look(double *a) {
           view *v = malloc(sizeof *v);
@@ -221,5 +221,5 @@ fn a_block_may_hold_what_its_maker_was_given() {
         for (int i = 0; i < N; i++) v->a[i] = 0;
         free(v);
         return s;";
-    holds("returned_view", making, f);
+    check_gradients("returned_view", making, f);
 }

@@ -164,7 +164,7 @@ int main(void)
 "#;
 
 #[test]
-fn what_lay_in_a_pool_is_what_the_return_sweep_sees() {
+fn retyped_pool_memory() {
     let folder = folder("reused_memory");
     write(&folder, "p.c", PROGRAM);
     for level in 0..=3 {
@@ -270,7 +270,7 @@ int main()
 "#;
 
 #[test]
-fn what_an_object_held_is_what_the_return_sweep_sees() {
+fn retyped_cplusplus_objects() {
     let folder = folder("reused_memory_objects");
     write(&folder, "p.cc", OBJECTS);
     for level in 0..=3 {
@@ -290,7 +290,7 @@ fn what_an_object_held_is_what_the_return_sweep_sees() {
 /// A length followed by floats, moved down by the size of both: the second float's location held an integer
 /// before. From an alternation alone, type analysis must not conclude an array of structures.
 #[test]
-fn arrays_behind_an_integer_are_not_taken_for_structures() {
+fn length_prefixed_arrays_keep_types() {
     let folder = folder("moved_down");
     let source = "#include <stdlib.h>
         #include <string.h>
@@ -323,7 +323,7 @@ fn arrays_behind_an_integer_are_not_taken_for_structures() {
 /// Copies of any length from and to arrays behind a length, partly indexed by the program: elements touched
 /// by copies only are moved, too, or the request is refused.
 #[test]
-fn what_only_copies_touch_is_moved_or_refused() {
+fn copy_only_elements_move_or_refused() {
     let folder = folder("only_copied");
     let share = "#include <math.h>
         #include <stdio.h>

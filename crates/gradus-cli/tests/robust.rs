@@ -129,7 +129,7 @@ fn kill(number: u32, signal: &str) {
 }
 
 /// Starts `gradus` and waits until its compiling process runs.
-fn at_work(folder: &Path, line: &str) -> (std::process::Child, u32) {
+fn start_compiling(folder: &Path, line: &str) -> (std::process::Child, u32) {
     let mut running = command(folder, line)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -150,11 +150,11 @@ fn at_work(folder: &Path, line: &str) -> (std::process::Child, u32) {
 }
 
 #[test]
-fn a_dead_child_is_one_finding_with_a_reproducer() {
+fn crashed_child_leaves_reproducer() {
     let at = folder("dead");
     write(&at, "slow.c", slow());
     bitcode(&at, "slow.c", "slow.bc");
-    let (running, child) = at_work(&at, "grad slow.bc -f slow -o out.o");
+    let (running, child) = start_compiling(&at, "grad slow.bc -f slow -o out.o");
     // Not SEGV: the handler that detects stack overflows ignores a sent SEGV.
     kill(child, "ABRT");
     let output = running.wait_with_output().expect("it ends");
@@ -178,7 +178,7 @@ fn a_dead_child_is_one_finding_with_a_reproducer() {
 }
 
 #[test]
-fn a_signal_leaves_nothing() {
+fn signal_leaves_no_files() {
     let at = folder("signal");
     write(&at, "slow.c", slow());
     write(&at, "quick.c", "double quick(double x) { return x * x; }\n");
@@ -189,7 +189,7 @@ fn a_signal_leaves_nothing() {
     bitcode(&at, "both.c", "both.bc");
     for line in ["grad slow.bc -f slow -o out.o", "cc -O1 -c quick.c both.bc"] {
         let before = files(&at).0;
-        let (running, _) = at_work(&at, line);
+        let (running, _) = start_compiling(&at, line);
         kill(running.id(), "TERM");
         let output = running.wait_with_output().expect("it ends");
         use std::os::unix::process::ExitStatusExt;
@@ -215,7 +215,7 @@ fn a_failed_driver_leaves_none_of_its_outputs() {
 }
 
 #[test]
-fn what_is_no_program_is_one_finding() {
+fn invalid_input_is_one_diagnostic() {
     let at = folder("no-program");
     write(&at, "curve.c", CURVE);
     bitcode(&at, "curve.c", "curve.bc");
@@ -252,7 +252,7 @@ fn what_is_no_program_is_one_finding() {
 }
 
 #[test]
-fn requests_that_cannot_be_are_one_finding() {
+fn invalid_requests_are_one_diagnostic() {
     let at = folder("requests");
     write(&at, "curve.c", CURVE);
     std::fs::create_dir(at.join("folder")).expect("a folder");
@@ -358,7 +358,7 @@ fn bitcode_of_a_newer_llvm_is_one_finding() {
 }
 
 #[test]
-fn calls_that_do_not_fit_are_one_finding() {
+fn mismatched_calls_are_one_diagnostic() {
     let at = folder("misfits");
     // table
     let calls = [
@@ -391,7 +391,7 @@ fn calls_that_do_not_fit_are_one_finding() {
 }
 
 #[test]
-fn a_prototype_unlike_the_definition_is_one_finding() {
+fn mismatched_prototype_one_diagnostic() {
     let at = folder("prototype");
     let asks = "double scaled(double, int);
         double __enzyme_autodiff(void *, ...);
@@ -413,7 +413,7 @@ fn a_prototype_unlike_the_definition_is_one_finding() {
 /// The function missing in the first file is defined in a second file with a compile error: only the error
 /// is reported.
 #[test]
-fn what_waits_for_a_file_that_does_not_compile_is_not_told() {
+fn deferred_notes_after_compile_error() {
     let at = folder("does-not-compile");
     let asks = "double square(double);
         double __enzyme_autodiff(void *, ...);
@@ -438,7 +438,7 @@ fn what_waits_for_a_file_that_does_not_compile_is_not_told() {
 
 /// The limit is exceeded by Gradus, by the compiler, or by the linker.
 #[test]
-fn a_limit_on_files_is_one_finding() {
+fn file_size_limit_is_one_diagnostic() {
     let at = folder("file-size");
     write(&at, "curve.c", CURVE);
     write(&at, "main.c", "int main(void) { return 0; }\n");
@@ -493,7 +493,7 @@ fn help_is_given_where_it_is_asked_for() {
 
 /// Full streams, and closed pipes.
 #[test]
-fn what_cannot_be_said_is_no_crash() {
+fn full_streams_do_not_crash() {
     let at = folder("full");
     write(&at, "curve.c", CURVE);
     let full = || {
@@ -675,7 +675,7 @@ fn findings_come_as_json_too() {
 }
 
 #[test]
-fn a_report_can_be_run_again_elsewhere() {
+fn bug_report_can_be_replayed() {
     let at = folder("report");
     write(
         &at,
@@ -707,7 +707,7 @@ fn a_report_can_be_run_again_elsewhere() {
 }
 
 #[test]
-fn a_signal_of_the_function_is_told_with_its_line() {
+fn signal_is_reported_with_line() {
     let at = folder("struck");
     let text = "#include <stdlib.h>
 static double third(const double *x, int n)

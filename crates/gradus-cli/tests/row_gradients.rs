@@ -18,7 +18,7 @@ const OF_TASKS: [&str; 3] = ["02_cse_spawn", "33_cse_tasks", "52_tasks_sum"];
 
 /// A program of the benchmark, and its function call: arrays by name with C lengths, the output array to be
 /// summed, and integers.
-struct Row {
+struct BenchProgram {
     name: &'static str,
     real: &'static str,
     call: &'static str,
@@ -34,8 +34,8 @@ const fn row(
     inputs: &'static [(&'static str, &'static str)],
     output: &'static str,
     numbers: &'static [(&'static str, i64)],
-) -> Row {
-    Row {
+) -> BenchProgram {
+    BenchProgram {
         name,
         real,
         call,
@@ -50,7 +50,7 @@ const F: &str = "float";
 
 // table
 #[rustfmt::skip]
-const ROWS: &[Row] = &[
+const PROGRAMS: &[BenchProgram] = &[
     row("01_norm_licm", D, "normalize(o, a, n)", &[("a", "n")], "n", &[("n", 600)]),
     row("02_cse_spawn", D, "two(o, o + 1, a, n)", &[("a", "n")], "2", &[("n", 600)]),
     row("03_cse_region", D, "o[0] = f(o + 1, a, n, m)", &[("a", "n")], "n + 1", &[("n", 600), ("m", 50)]),
@@ -102,7 +102,7 @@ const ROWS: &[Row] = &[
 ];
 
 /// The programs that run under ThreadSanitizer.
-const WATCHED: &[&str] = &[
+const TSAN_PROGRAMS: &[&str] = &[
     "10_nested",
     "22_dot_licm",
     "48_small_steps",
@@ -113,8 +113,8 @@ const WATCHED: &[&str] = &[
 
 /// Returns a program that prints the gradient, and finally its product with a direction and the finite
 /// difference along it.
-fn driver(row: &Row) -> String {
-    let Row {
+fn driver(row: &BenchProgram) -> String {
+    let BenchProgram {
         name,
         real,
         call,
@@ -194,7 +194,7 @@ int main(void) {{
 }
 
 /// Builds a program's driver. Returns the compiler's output.
-fn build(folder: &Path, row: &Row, program: &str, options: &str) -> String {
+fn build(folder: &Path, row: &BenchProgram, program: &str, options: &str) -> String {
     let name = row.name;
     write(folder, "driver.c", &driver(row));
     let source = std::fs::read_to_string(format!("{BENCH}/{name}.c")).expect("it is there");
@@ -240,7 +240,7 @@ fn distance(of: &[f64], other: &[f64]) -> f64 {
 /// differences.
 fn check(part: usize) {
     let mut atomic = Vec::new();
-    for row in ROWS.iter().skip(part).step_by(PARTS) {
+    for row in PROGRAMS.iter().skip(part).step_by(PARTS) {
         let name = row.name;
         let folder = folder(&format!("row_{name}"));
         build(&folder, row, "serial", "");
@@ -314,7 +314,10 @@ fn parallel_gradients_are_the_serial_ones_5() {
 
 #[test]
 fn gradients_run_without_races() {
-    for row in ROWS.iter().filter(|row| WATCHED.contains(&row.name)) {
+    for row in PROGRAMS
+        .iter()
+        .filter(|row| TSAN_PROGRAMS.contains(&row.name))
+    {
         let folder = folder(&format!("watched_{}", row.name));
         build(&folder, row, "watched", "-g -fopenmp -fsanitize=thread");
         numbers(&folder, "watched", 4, true);

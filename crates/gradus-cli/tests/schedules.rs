@@ -61,7 +61,7 @@ int main(int argc, char **argv) {
 "#;
 
 #[test]
-fn ranks_have_the_iterations_that_the_schedule_gives_them() {
+fn runtime_schedule_iterations() {
     let folder = folder("schedules");
     write(&folder, "program.c", PROGRAM);
     let blocks = "0 0 0 0 0 1 1 1 1 1 2 2 2";

@@ -318,7 +318,7 @@ int main(void)
 /// The inner derivative frees its tape in the forward pass around both of its halves; the tape's contents
 /// and shadows must still exist in the reverse pass, and be freed afterwards.
 #[test]
-fn a_tape_that_leaves_its_function_is_differentiated_in_reverse_again() {
+fn reverse_over_reverse_of_tape() {
     let at = folder("second-tape");
     for (name, rest) in [("orders", ORDERS), ("halves", HALVES)] {
         std::fs::write(at.join("tape.c"), format!("{FRAMES}{rest}")).expect("written");
@@ -399,7 +399,7 @@ int main(void) {
 
 /// Both versions of a derivative, and the tag on the tape that selects one, are differentiable code.
 #[test]
-fn sweeps_that_test_whether_memory_overlaps_are_differentiated_again() {
+fn second_order_of_versioned_passes() {
     let at = folder("second-versions");
     std::fs::write(at.join("layers.c"), LAYERS).expect("written");
     for level in ["-O0", "-O1", "-O2", "-O3"] {

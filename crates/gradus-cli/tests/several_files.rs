@@ -77,7 +77,7 @@ fn several_files_are_one_program() {
 
 /// The object defines the names of all files, and each file's own variables and functions.
 #[test]
-fn the_object_takes_the_place_of_all() {
+fn one_object_replaces_all() {
     let at = folder("several_objects");
     write(&at, "outer.c", OUTER);
     write(&at, "inner.c", INNER);
@@ -135,7 +135,7 @@ fn constructors_run_in_order() {
 }
 
 #[test]
-fn names_that_clash_are_told() {
+fn clashing_names_are_reported() {
     let at = folder("several_names");
     write(
         &at,

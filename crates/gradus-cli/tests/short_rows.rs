@@ -111,7 +111,7 @@ int main(void)
 "#;
 
 #[test]
-fn short_and_long_rows_are_kept_and_given_back() {
+fn short_rows_inline_long_rows_heap() {
     let folder = folder("short_rows");
     write(&folder, "rows.c", PROGRAM);
     for level in 0..4 {

@@ -136,7 +136,7 @@ fn same_under_every_checker(test: &str, files: &[(&str, &str)]) {
 }
 
 #[test]
-fn split_and_combined_agree_without_a_finding_of_any_checker() {
+fn split_equals_combined() {
     same_under_every_checker("split", &[("split.c", PROGRAM)]);
 }
 
@@ -269,7 +269,7 @@ fn registrations_are_followed_by_every_checker() {
 }
 
 #[test]
-fn a_tape_that_is_not_the_one_expected_ends_the_program() {
+fn wrong_tape_aborts() {
     let at = folder("misfit");
     let program = "#include <gradus.h>
         double f(double x, double y) { return x * x * y * y; }

@@ -69,7 +69,7 @@ double steps(const double *x, int n)
 ";
 
 #[test]
-fn arrays_that_iterations_give_back_are_there_in_the_return_sweep() {
+fn released_arrays_in_reverse_pass() {
     let at = folder("stack-arrays");
     write(&at, "arrays.c", ARRAYS);
     for level in ["-O0", "-O1", "-O2", "-O3"] {

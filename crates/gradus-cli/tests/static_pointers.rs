@@ -29,7 +29,7 @@ fn ran(folder: &std::path::Path) -> Output {
 }
 
 #[test]
-fn a_table_of_addresses_may_hold_numbers_too() {
+fn address_table_with_integers() {
     let folder = program(
         "static_tables",
         "static double acc[2];
@@ -49,7 +49,7 @@ fn a_table_of_addresses_may_hold_numbers_too() {
 }
 
 #[test]
-fn what_is_too_long_to_be_read_may_lead_anywhere() {
+fn long_initializers_point_anywhere() {
     let folder = program(
         "static_long_tables",
         "static double acc[2];
@@ -68,7 +68,7 @@ fn what_is_too_long_to_be_read_may_lead_anywhere() {
 /// If another function stores a variable's address into a pointer variable, accesses through the pointer
 /// and by name conflict.
 #[test]
-fn a_variable_that_a_pointer_may_lead_to_is_not_used_by_name() {
+fn access_by_name_and_pointer_refused() {
     let cases = [
         "double acc, *p; void set(void) { p = &acc; }
          static double f(double x, int k) { *p = x * x; return acc; }",
@@ -99,7 +99,7 @@ fn a_variable_that_a_pointer_may_lead_to_is_not_used_by_name() {
 
 /// Two buffers are swapped in each call, with or without derivatives, and are also used by name.
 #[test]
-fn shadows_of_swapped_pointers_go_along() {
+fn shadows_of_swapped_pointers() {
     let folder = program(
         "static_swapped",
         "static double a[3], b[3], *now = a, *next = b;
@@ -128,7 +128,7 @@ fn shadows_of_swapped_pointers_go_along() {
 }
 
 #[test]
-fn the_end_of_a_variable_is_no_other_ones_start() {
+fn variable_ends_are_distinct() {
     let folder = program(
         "static_ends",
         "static double a[2] = {1}, b[2] = {1}, c[2] = {1}, *end[3] = {a + 2, b + 2, c + 2};
@@ -154,7 +154,7 @@ fn the_end_of_a_variable_is_no_other_ones_start() {
 
 /// In an object linked with the program's own, variables have no tail padding.
 #[test]
-fn derivatives_beside_need_no_room() {
+fn beside_objects_have_no_padding() {
     let folder = folder("static_beside");
     let source = "double a[2], b[2], *now = a;
         double f(double x) { now[0] = x * x; now = b; return a[0] + b[0]; }\n";
@@ -166,7 +166,7 @@ fn derivatives_beside_need_no_room() {
 
 /// Three pointers are rotated; also for variables of another file, without padding between them.
 #[test]
-fn shadows_of_three_pointers_go_round() {
+fn shadows_of_rotated_pointers() {
     let folder = program(
         "static_circle",
         "#ifdef APART
@@ -203,7 +203,7 @@ fn shadows_of_three_pointers_go_round() {
 }
 
 #[test]
-fn a_pointer_that_leads_elsewhere_ends_the_program() {
+fn unknown_pointer_target_aborts() {
     let folder = program(
         "static_elsewhere",
         "static double a, b, *p = &a;
@@ -230,7 +230,7 @@ fn a_pointer_that_leads_elsewhere_ends_the_program() {
 
 /// Each `set(k)` moves pointers otherwise than by a store: the derivative determines the current targets.
 #[test]
-fn pointers_are_found_however_they_were_moved() {
+fn pointers_moved_without_stores() {
     let cases = [
         ("copied", "static double *lev[3] = { a, b, c }, *const perm[2][3] = { { b, c, a }, { c, a, b } };
           void set(int k) { memcpy(lev, perm[k % 2], sizeof lev); }"),
@@ -274,7 +274,7 @@ fn pointers_are_found_however_they_were_moved() {
 
 /// Structures swapped elsewhere are copied as a whole; an address may be stored in an integer.
 #[test]
-fn a_variable_is_not_used_by_name_where_others_copy_its_address() {
+fn copied_addresses_and_names_refused() {
     let cases = [
         "struct box { double *q; int n; }; static struct box p = { acc, 4 }, other = { b, 4 };
          void set(void) { struct box t = p; p = other; other = t; }
@@ -297,7 +297,7 @@ fn a_variable_is_not_used_by_name_where_others_copy_its_address() {
 
 /// The initial value of a function pointer proves nothing if another function sets the pointer.
 #[test]
-fn functions_are_called_that_others_put_into_pointers() {
+fn function_pointers_set_elsewhere() {
     let folder = program(
         "static_code",
         "static double square(double x) { return x * x; }
@@ -390,7 +390,7 @@ const UNWRITTEN: &str = r#"
 
 /// A variable without writes keeps its initial contents: null, numbers, or addresses of functions.
 #[test]
-fn what_nobody_writes_is_a_constant() {
+fn unwritten_variables_are_constant() {
     let folder = folder("static_unwritten");
     let program = UNWRITTEN;
     write(&folder, "p.c", program);

@@ -153,7 +153,7 @@ fn run(at: &Path) -> Output {
 }
 
 #[test]
-fn copies_give_the_gradient_of_the_plain_loop() {
+fn checkpointed_gradient_is_exact() {
     let at = folder("steps-same");
     for level in ["-O0", "-O1", "-O2", "-O3"] {
         build(&at, "cc", SAME, &format!("{level} -Wall -Wextra -Werror"));
@@ -171,7 +171,7 @@ fn copies_give_the_gradient_of_the_plain_loop() {
 }
 
 #[test]
-fn steps_in_cplusplus_with_parallel_loops_give_it_too() {
+fn checkpointed_gradient_in_cplusplus() {
     let at = folder("steps-parallel");
     write(
         &at,
@@ -184,7 +184,7 @@ fn steps_in_cplusplus_with_parallel_loops_give_it_too() {
 }
 
 #[test]
-fn steps_run_as_often_as_promised() {
+fn step_executions_are_bounded() {
     let at = folder("steps-counted");
     build(&at, "cc", COUNTED, "-O1");
     let said = text(&run(&at));
@@ -192,7 +192,7 @@ fn steps_run_as_often_as_promised() {
 }
 
 #[test]
-fn what_cannot_be_done_again_is_told() {
+fn unrepeatable_steps_are_reported() {
     let at = folder("steps-told");
     build(&at, "cc", ONE, "-O1 -DPARALLEL= -DEXCHANGE=");
     assert_eq!(text(&run(&at)), "done\n");

@@ -103,7 +103,7 @@ fn is_close(one: &[f64], other: &[f64], atoms: usize) -> bool {
 }
 
 #[test]
-fn parts_add_up_what_all_iterations_add_to() {
+fn privatized_adds_per_chunk() {
     let at = folder("summed_parts");
     write(&at, "packed.c", PROGRAM);
     accepts(&at, "cc -O2 packed.c -o serial -lm");
@@ -229,7 +229,7 @@ int main(int argc, char **argv)
 "#;
 
 #[test]
-fn neighbours_take_turns() {
+fn two_phase_adds() {
     let at = folder("neighbours");
     write(&at, "neighbours.c", NEIGHBOURS);
     accepts(&at, "cc -O2 neighbours.c -o serial");
@@ -316,7 +316,7 @@ int main(int argc, char **argv)
 "#;
 
 #[test]
-fn neighbours_take_turns_beside_sums() {
+fn two_phase_adds_with_reductions() {
     let at = folder("summed_too");
     write(&at, "summed.c", SUMMED_TOO);
     accepts(&at, "cc -O2 summed.c -o serial -lm");
@@ -423,7 +423,7 @@ int main(int argc, char **argv)
 "#;
 
 #[test]
-fn what_depends_on_the_order_keeps_it() {
+fn order_dependent_loops_stay_serial() {
     let at = folder("ordered_rounds");
     write(&at, "ordered.c", ORDERED);
     accepts(&at, "cc -O2 ordered.c -o serial");
@@ -497,7 +497,7 @@ int main(int argc, char **argv)
 "#;
 
 #[test]
-fn lists_say_where_rounds_do_not_meet() {
+fn two_phase_indirect_adds() {
     let at = folder("listed_rounds");
     write(&at, "mesh.c", MESH);
     accepts(&at, "cc -O2 mesh.c -o serial");

@@ -46,7 +46,7 @@ fn all_raised(at: &Path, build: &str, wanted: &str) {
 /// The program counts the chunks of task loops: number, shortest, longest, and each iteration executed
 /// once, in its chunk's order.
 #[test]
-fn loops_of_tasks_come_in_the_pieces_that_are_asked_for() {
+fn taskloop_chunk_clauses() {
     let wanted = "\
 grainsize 1000: 33 30 31 1
 strict 1000: 34 10 30 1
@@ -77,14 +77,14 @@ outside 100: 14 7 8 1
 }
 
 #[test]
-fn tasks_know_whether_they_are_final_and_regions_what_is_around() {
+fn final_and_nesting_queries() {
     // Two threads with three each: 300 and 60 for numbers, -1 for nonexistent levels, and so on.
     let wanted = "1 1 0 1 0 10 0\n6360 7386 12 12 3303\n";
     prints("task-final", include_str!("tasks/final.c"), wanted);
 }
 
 #[test]
-fn objects_that_tasks_take_along_are_theirs() {
+fn firstprivate_task_objects() {
     let at = folder("task-own-objects");
     write(&at, "it.cpp", include_str!("tasks/objects.cpp"));
     shell(&at, "clang++-22 -O1 -fopenmp it.cpp -o clang");
@@ -98,7 +98,7 @@ fn objects_that_tasks_take_along_are_theirs() {
 }
 
 #[test]
-fn derivatives_go_through_objects_that_tasks_take_along() {
+fn gradients_of_firstprivate_objects() {
     let at = folder("task-objects-gradient");
     write(&at, "it.cpp", include_str!("tasks/objects_gradient.cpp"));
     accepts(&at, "c++ -O2 it.cpp -o serial");
@@ -115,7 +115,7 @@ fn derivatives_go_through_objects_that_tasks_take_along() {
 /// Code that copies objects with destructors for each chunk of a loop stays with the library, also if a
 /// `final` clause makes the flags non-constant.
 #[test]
-fn objects_that_tasks_take_along_are_destroyed() {
+fn firstprivate_objects_are_destroyed() {
     let source = r#"
 #include <cstdio>
 static int live;
@@ -158,7 +158,7 @@ int main(int argc, char **) {
 /// Tasks of a derivative are not final, and its regions are loops: a query would return another answer
 /// there.
 #[test]
-fn derivatives_of_what_asks_for_tasks_and_regions_around_are_refused() {
+fn gradients_of_task_queries_refused() {
     let at = folder("task-asked");
     for asked in ["omp_in_final()", "inside()", "omp_get_team_size(1) > 0"] {
         let source = format!(

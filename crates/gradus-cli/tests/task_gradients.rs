@@ -47,7 +47,7 @@ fn are_as_serial(at: &Path, way: &str, level: &str) {
 }
 
 #[test]
-fn what_is_done_beside_a_task_has_a_gradient_that_runs_beside_the_tasks() {
+fn parent_code_gradient_is_parallel() {
     for way in [
         "HALVES",
         "OPENMP",
@@ -66,14 +66,14 @@ fn what_is_done_beside_a_task_has_a_gradient_that_runs_beside_the_tasks() {
 }
 
 #[test]
-fn what_a_lock_orders_is_serial_in_a_derivative() {
+fn locked_tasks_are_serial_in_gradient() {
     let (at, said) = build("task_locked", "LOCKED", "-O2");
     assert!(!said.contains(PARALLEL), "{said}");
     are_as_serial(&at, "LOCKED", "-O2");
 }
 
 #[test]
-fn what_a_final_task_makes_keeps_its_order_in_a_derivative() {
+fn final_task_children_keep_order() {
     for level in ["-O1", "-O2"] {
         let (at, said) = build("task_final", "FINAL", level);
         assert!(!said.contains(PARALLEL), "{said}");
@@ -82,7 +82,7 @@ fn what_a_final_task_makes_keeps_its_order_in_a_derivative() {
 }
 
 #[test]
-fn what_is_made_outside_of_regions_keeps_its_order_in_a_derivative() {
+fn orphaned_tasks_keep_order() {
     for level in ["-O1", "-O2"] {
         let (at, said) = build("task_outside", "OUTSIDE", level);
         assert!(!said.contains(PARALLEL), "{said}");
@@ -115,7 +115,7 @@ fn the_same_bits_come_for_any_number_of_workers() {
 
 /// The check's driver links the runtime library; its names must not shadow the library's.
 #[test]
-fn a_function_whose_tasks_ask_for_their_thread_is_checked() {
+fn check_of_tasks_with_thread_queries() {
     let at = folder("asked");
     let source = "
 #include <omp.h>

@@ -33,7 +33,7 @@ fn all_agree(at: &Path, wanted: Option<&str>, what: &str) {
 }
 
 #[test]
-fn teams_whose_threads_wait_for_each_other_have_the_serial_gradient() {
+fn barrier_teams_have_serial_gradient() {
     for way in [
         "BARRIERS",
         "PARTIAL",
@@ -57,7 +57,7 @@ fn teams_whose_threads_wait_for_each_other_have_the_serial_gradient() {
 /// A region whose threads have private arrays of run-time length is a team, and releases the arrays at the
 /// end. The derivative runs the region with a single thread, and a note says so.
 #[test]
-fn threads_have_arrays_of_a_length_that_is_found_at_run_time() {
+fn teams_with_runtime_length_arrays() {
     for level in ["-O1", "-O2", "-O3"] {
         let (at, said) = build("team_lengths", "LENGTHS", level);
         assert!(!said.contains("stays as it is"), "{said}");
@@ -70,7 +70,7 @@ fn threads_have_arrays_of_a_length_that_is_found_at_run_time() {
 /// Threads compute chunks from their thread numbers, and convert the numbers to floats, like the program's
 /// own floats.
 #[test]
-fn parts_by_the_number_of_the_thread_run_at_once_in_both_sweeps() {
+fn thread_number_chunks_are_parallel() {
     for way in ["PI", "PIECES", "SLOTS", "BESIDE"] {
         for level in ["-O0", "-O1", "-O2", "-O3"] {
             let (at, said) = build(&format!("team_{}", way.to_lowercase()), way, level);
@@ -92,7 +92,7 @@ fn parts_by_the_number_of_the_thread_run_at_once_in_both_sweeps() {
 /// A loop for a single thread runs on a single thread in the reverse pass, too, for any number of threads
 /// at that time.
 #[test]
-fn a_loop_that_is_right_on_one_thread_goes_backwards_on_one() {
+fn single_thread_loop_stays_single() {
     for way in ["ALONE", "TOLD"] {
         let (at, said) = build(&format!("team_{}", way.to_lowercase()), way, "-O2");
         assert!(!said.contains("note["), "{way}: {said}");
@@ -104,7 +104,7 @@ fn a_loop_that_is_right_on_one_thread_goes_backwards_on_one() {
 
 /// The flags counted by `FLAGS` are distinguished only by their locations.
 #[test]
-fn what_depends_on_the_number_of_threads_has_the_derivative_for_that_number() {
+fn thread_count_dependent_gradients() {
     for way in ["FLAGS", "WORK", "SIZED", "MOVED"] {
         let (at, said) = build(&format!("team_{}", way.to_lowercase()), way, "-O2");
         assert!(!said.contains(ONE_THREAD), "{way}: {said}");
@@ -113,7 +113,7 @@ fn what_depends_on_the_number_of_threads_has_the_derivative_for_that_number() {
 }
 
 #[test]
-fn threads_that_wait_for_what_another_one_writes_are_one_in_a_derivative() {
+fn spin_waiting_team_has_one_thread() {
     let (at, said) = build("team_kept", "KEPT", "-O2");
     assert!(said.contains(ONE_THREAD), "{said}");
     accepts(&at, "cc -O2 -DKEPT it.c -o serial -lm");
@@ -122,7 +122,7 @@ fn threads_that_wait_for_what_another_one_writes_are_one_in_a_derivative() {
 }
 
 #[test]
-fn the_same_bits_come_of_one_thread_or_of_as_many_as_are_asked_for() {
+fn deterministic_team_gradients() {
     for way in ["STEPS", "SIZED"] {
         let name = format!("team_bits_{}", way.to_lowercase());
         let (at, said) = build(&name, way, "-O2 --deterministic");
@@ -134,7 +134,7 @@ fn the_same_bits_come_of_one_thread_or_of_as_many_as_are_asked_for() {
 
 /// Saved values of a loop with a rank-dependent trip count do not make ranks wait for each other.
 #[test]
-fn loops_of_lengths_of_their_own_run_at_once() {
+fn rank_dependent_trip_counts() {
     let (at, said) = build("team_own_lengths", "BARRIERS", "-O2");
     assert!(!said.contains("serial in the return sweep"), "{said}");
     accepts(&at, "cc -O2 -DBARRIERS it.c -o serial -lm");

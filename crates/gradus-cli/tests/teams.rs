@@ -53,7 +53,7 @@ double sum(const double *x, int n) {
 ";
 
 #[test]
-fn a_region_has_as_many_threads_as_it_asks_for() {
+fn num_threads_is_honored() {
     let folder = folder("teams-quarters");
     let main = "int main(void) { double x[1000]; for (int i = 0; i < 1000; i++) x[i] = i;
       printf(\"%g\\n\", sum(x, 1000)); }";
@@ -65,7 +65,7 @@ fn a_region_has_as_many_threads_as_it_asks_for() {
 }
 
 #[test]
-fn regions_at_the_same_time_and_inside_of_regions_have_them_too() {
+fn concurrent_and_nested_num_threads() {
     let folder = folder("teams-at-once");
     let source = r#"
 #include <omp.h>
@@ -148,7 +148,7 @@ fn check(folder: &Path, source: &str, argument: &str) -> Output {
 }
 
 #[test]
-fn a_derivative_runs_all_the_threads_that_a_region_asks_for_or_is_refused() {
+fn num_threads_in_derivatives() {
     let folder = folder("teams-derived");
     let output = check(&folder, QUARTERS, "x=rand(n)");
     assert!(output.status.success(), "{}", text(&output.stderr));
@@ -173,7 +173,7 @@ fn a_derivative_runs_all_the_threads_that_a_region_asks_for_or_is_refused() {
 }
 
 #[test]
-fn tasks_of_a_final_task_run_in_their_order_where_they_stand() {
+fn children_of_final_tasks_undeferred() {
     let folder = folder("teams-final");
     let source = r#"
 #include <omp.h>
@@ -212,7 +212,7 @@ int main(int argc, char **argv) {
 }
 
 #[test]
-fn a_region_that_stays_may_ask_for_threads_before_anything_else_does() {
+fn unraised_region_with_num_threads() {
     let folder = folder("teams-kept");
     let source = r#"
 #include <stdio.h>
@@ -234,7 +234,7 @@ int main(void) {
 }
 
 #[test]
-fn questions_that_cpp_thinks_may_throw_are_answered() {
+fn queries_in_cplusplus_invokes() {
     let folder = folder("teams-invokes");
     let source = r#"
 #include <omp.h>
@@ -268,7 +268,7 @@ int main() {
 }
 
 #[test]
-fn large_arrays_of_a_thread_may_live_in_a_part_of_its_code() {
+fn large_scoped_arrays() {
     let folder = folder("teams-large");
     let source = r#"
 #include <omp.h>
@@ -293,7 +293,7 @@ int main(void) {
 
 /// An untied task is split into parts at its scheduling points: in a loop, a part runs repeatedly.
 #[test]
-fn untied_tasks_come_to_their_end() {
+fn untied_tasks_finish() {
     let folder = folder("teams-untied");
     let source = r#"
 #include <stdio.h>
@@ -332,7 +332,7 @@ int main(void) {
 
 /// Children of an untied task are awaited where the program waits, not in each part.
 #[test]
-fn tasks_of_an_untied_task_run_beside_each_other() {
+fn untied_task_children_are_parallel() {
     let folder = folder("teams-untied-beside");
     let source = r#"
 #include <stdio.h>
@@ -402,7 +402,7 @@ int main() {
 ";
 
 #[test]
-fn functions_that_import_leaves_out_hold_no_region() {
+fn skipped_functions_have_no_region() {
     let folder = folder("left_out");
     let said = build(&folder, "c++", LEFT_OUT, &["-O3"]);
     assert!(!said.contains("GRD0036"), "{said}");
@@ -412,7 +412,7 @@ fn functions_that_import_leaves_out_hold_no_region() {
 
 /// A task of a region sets the number of threads of nested regions, and the number of nested active levels.
 #[test]
-fn what_is_set_in_a_region_holds_there() {
+fn settings_in_regions_are_scoped() {
     let folder = folder("teams-set-inside");
     let source = r#"
 #include <omp.h>
@@ -482,7 +482,7 @@ int main(void) {
 
 /// A loop whose iterations all add to a variable has a race, and the serial result on a single thread.
 #[test]
-fn programs_with_races_are_serial_programs_on_one_thread() {
+fn races_are_serial_on_one_thread() {
     let folder = folder("teams-one-thread");
     let source = r#"
 #include <stdio.h>
@@ -511,7 +511,7 @@ int main(void) {
 /// A captured float lies in memory with the TBAA type of a pointer-sized integer, and a nested region reads
 /// it as a float. Here both regions are inlined into a single function.
 #[test]
-fn numbers_that_regions_hand_on_keep_their_values() {
+fn captured_floats_keep_values() {
     let folder = folder("teams-words");
     let source = r#"
 #include <stdio.h>
@@ -556,7 +556,7 @@ int main(void) {
 /// Sections and iterations that wait for each other through the operating system: each needs a thread of
 /// its own, the first time and the thousandth.
 #[test]
-fn what_waits_for_each_other_has_threads() {
+fn mutually_waiting_work_has_threads() {
     let folder = folder("teams-waiting");
     let source = r#"
 #include <stdio.h>
@@ -616,7 +616,7 @@ void consume(void) { sem_wait(&there); }
 
 /// A region with more threads than the setting for later regions, and settings made by its threads.
 #[test]
-fn a_rank_is_told_of_the_threads_that_its_regions_would_have() {
+fn thread_settings_of_ranks() {
     let folder = folder("teams-set");
     let source = r#"
 #include <omp.h>
@@ -660,7 +660,7 @@ int inner(void) {
 
 /// The threads of all regions together stay within the program's limit.
 #[test]
-fn teams_keep_to_the_limit_of_threads() {
+fn thread_limit_is_honored() {
     let folder = folder("teams-limit");
     let source = r#"
 #include <omp.h>

@@ -42,7 +42,7 @@ const WRITES_AND_READS: &str = "#include <stdio.h>
     double unseen(double x) { char t[40]; snprintf(t, sizeof t, \"%a\", x); return parsed(t) * x; }\n";
 
 #[test]
-fn numbers_that_come_back_are_refused() {
+fn values_read_back_are_refused() {
     let at = folder("text-back");
     write(&at, "back.c", WRITES_AND_READS);
     let names = [
@@ -89,7 +89,7 @@ fn drivers_and_checks_take_the_option() {
 }
 
 #[test]
-fn numbers_that_are_only_written_are_accepted() {
+fn written_only_values_are_accepted() {
     let at = folder("text-log");
     let program = "#include <stdio.h>
         #include <stdlib.h>
@@ -323,7 +323,7 @@ end function\n";
 }
 
 #[test]
-fn digits_that_the_program_converts_itself() {
+fn manual_digit_conversion() {
     let at = folder("text-digits");
     let program = "#include <stdint.h>
         #include <stdio.h>

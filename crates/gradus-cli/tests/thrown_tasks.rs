@@ -103,7 +103,7 @@ int main() {
 "#;
 
 #[test]
-fn tasks_that_call_what_may_throw_are_tasks() {
+fn throwing_tasks_are_raised() {
     let at = folder("thrown_tasks");
     write(&at, "it.cpp", TASKS);
     shell(&at, "clang++-22 -O1 it.cpp -o serial");
@@ -124,7 +124,7 @@ fn tasks_that_call_what_may_throw_are_tasks() {
 
 /// Each side waits, with a timeout, until the other has started.
 #[test]
-fn tasks_that_may_throw_run_at_once() {
+fn throwing_tasks_run_concurrently() {
     let at = folder("thrown_at_once");
     let source = r#"
 #include <atomic>
@@ -165,7 +165,7 @@ int main() {
 }
 
 #[test]
-fn an_exception_out_of_a_task_or_a_region_ends_the_program() {
+fn uncaught_exception_terminates() {
     let at = folder("thrown_out");
     let source = r#"
 #include <cstdio>

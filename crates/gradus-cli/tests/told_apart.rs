@@ -7,7 +7,7 @@ mod support;
 use support::{accepts, folder, run, shell, write};
 
 #[test]
-fn what_each_thread_has_is_its_own() {
+fn per_thread_state() {
     let at = folder("told_apart");
     write(&at, "program.c", include_str!("told_apart/program.c"));
     write(&at, "library.c", include_str!("told_apart/library.c"));
@@ -31,7 +31,7 @@ fn what_each_thread_has_is_its_own() {
 /// After a lock acquire, earlier values of the program's own variables are unknown, also for variables
 /// without an escape: concurrent iterations have the addresses.
 #[test]
-fn what_others_left_is_read_under_a_lock() {
+fn lock_acquire_clobbers() {
     let at = folder("told_apart_locks");
     write(&at, "it.cpp", include_str!("told_apart/locks.cpp"));
     for level in ["-O1", "-O2", "-O3"] {
@@ -49,7 +49,7 @@ fn what_others_left_is_read_under_a_lock() {
 /// The previous test for words used as locks, and for threads that wait for words or under `critical`: each
 /// waiting thread needs a separate system thread.
 #[test]
-fn what_others_left_is_read_behind_a_word() {
+fn spin_lock_acquire_clobbers() {
     let at = folder("told_apart_words");
     write(&at, "it.c", include_str!("told_apart/words.c"));
     let wanted = "200010007 200010007\n9970000\n40000\n42 42 10 10\n15 2091 42\n";

@@ -518,7 +518,7 @@ fn is_the_same(at: &Path, counts: &[&str]) {
 }
 
 #[test]
-fn answers_that_stay_are_the_number_of_workers() {
+fn local_answers_are_worker_count() {
     let (at, said) = build("told_mesh", MESH, "");
     assert!(!said.contains(SERIAL_LOOP), "{said}");
     let source = HEAD.to_string() + MESH;
@@ -539,7 +539,7 @@ fn answers_that_stay_are_the_number_of_workers() {
 /// Loops test the number of threads at their start, unless a region remains with a single thread in the
 /// derivative.
 #[test]
-fn where_an_answer_may_come_to_any_loop_all_are_serial_on_one_thread() {
+fn leaked_answers_serialize_loops() {
     let ways = [
         "RETURNED", "STORED", "BRANCHED", "REPEATED", "FLOAT", "COUNTED", "SIZED", "PASSED",
         "CHOSEN", "GUARDING", "ADDED", "REDUCED", "TABLE", "INSIDE",
@@ -556,7 +556,7 @@ fn where_an_answer_may_come_to_any_loop_all_are_serial_on_one_thread() {
 }
 
 #[test]
-fn what_ranks_leave_is_read_by_who_is_told_of_one() {
+fn per_rank_results_with_one_thread() {
     for way in ["GUARDED", "PLACES", "UNROLLED", "CALLED", "ASKING"] {
         let name = format!("told_{}", way.to_lowercase());
         let (at, said) = build(&name, MEETING, &format!("-D{way}"));
@@ -568,7 +568,7 @@ fn what_ranks_leave_is_read_by_who_is_told_of_one() {
 /// Regions lowered to loops over threads have all threads, for any code that counts threads; a region that
 /// stays a team has a single thread in the derivative.
 #[test]
-fn answers_that_are_not_seen_are_right_or_refused() {
+fn opaque_queries_right_or_refused() {
     let source = HEAD.to_string() + MEETING;
     let line = |text: &str| {
         let lines = source.lines();
@@ -599,7 +599,7 @@ fn answers_that_are_not_seen_are_right_or_refused() {
 
 /// If other code knows the marks, marks of a run with all threads may also be present.
 #[test]
-fn ranks_that_are_counted_by_their_marks_are_one_or_refused() {
+fn counted_marks_one_rank_or_refused() {
     for way in ["COUNTED", "NUMBERED"] {
         let name = format!("told_marks_{}", way.to_lowercase());
         let (at, said) = build(&name, MARKED, &format!("-D{way}"));
@@ -613,14 +613,14 @@ fn ranks_that_are_counted_by_their_marks_are_one_or_refused() {
 }
 
 #[test]
-fn who_asks_for_as_many_threads_as_there_are_has_parallel_loops() {
+fn default_thread_request_is_parallel() {
     let (at, said) = build("told_asked_for", ASKED_FOR, "");
     assert!(!said.contains(SERIAL_LOOP), "{said}");
     is_the_same(&at, &["300", "20000"]);
 }
 
 #[test]
-fn who_is_told_of_one_calls_functions_with_one_rank() {
+fn callers_with_one_thread_answer() {
     let (at, _) = build("told_beside", BESIDE, "");
     is_the_same(&at, &["300"]);
 }
@@ -664,7 +664,7 @@ int main(void) {
 ";
 
 #[test]
-fn regions_inside_of_regions_have_one_rank_or_are_refused() {
+fn nested_regions_one_rank_or_refused() {
     let at = folder("told_nested");
     write(&at, "it.c", NESTED);
     let line = NESTED

@@ -40,7 +40,7 @@ double f(const double *x) {
 "#;
 
 #[test]
-fn loops_that_are_not_counted_hold_counted_ones() {
+fn uncounted_loops_with_counted_loops() {
     let at = folder("uncounted");
     write(&at, "balance.c", BALANCE);
     for level in 0..4 {

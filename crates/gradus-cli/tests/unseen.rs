@@ -6,7 +6,7 @@ use support::{accepts, folder, refuses, write};
 
 /// An unknown callee may return the address of an exported variable that is read later.
 #[test]
-fn a_pointer_of_an_unknown_callee_may_lead_to_an_exported_variable() {
+fn unknown_pointer_to_exported_global() {
     let at = folder("unseen_exported");
     let program = |state: &str| {
         format!(
@@ -34,7 +34,7 @@ fn a_pointer_of_an_unknown_callee_may_lead_to_an_exported_variable() {
 
 /// An unknown callee may write exported variables, and call registered handlers.
 #[test]
-fn what_is_not_seen_may_change_what_is_seen_elsewhere() {
+fn unknown_callee_clobbers_exports() {
     let at = folder("elsewhere");
     let program = "#include <gradus.h>
         #include <signal.h>
@@ -103,7 +103,7 @@ fn what_is_not_seen_may_change_what_is_seen_elsewhere() {
 
 /// An alias of a variable is the variable; an alias that may be interposed is refused.
 #[test]
-fn two_names_of_one_variable() {
+fn aliased_variables() {
     let at = folder("names");
     write(
         &at,
@@ -133,7 +133,7 @@ fn two_names_of_one_variable() {
 /// `qsort` calls the comparison in unspecified order on unspecified elements: a comparison that accumulates
 /// its inputs is refused, a comparison with local state is accepted.
 #[test]
-fn a_comparison_that_leaves_something_behind_is_refused() {
+fn stateful_comparison_is_refused() {
     let at = folder("comparison");
     write(
         &at,
@@ -172,7 +172,7 @@ fn a_comparison_that_leaves_something_behind_is_refused() {
 /// A function pointer from unknown code may also point to unknown code; a pointer to functions of the
 /// program does not.
 #[test]
-fn calls_by_addresses_from_elsewhere_may_change_what_is_seen_elsewhere() {
+fn external_function_pointers_clobber() {
     let at = folder("elsewhere_by_address");
     let program = "typedef void (*hook)(int);
         double open_number;
@@ -224,7 +224,7 @@ fn calls_by_addresses_from_elsewhere_may_change_what_is_seen_elsewhere() {
 /// Variadic functions that only format arguments as text have derivatives, for any arguments; further uses
 /// of variadic arguments are refused.
 #[test]
-fn further_arguments_are_printed_or_refused() {
+fn variadic_args_printed_or_refused() {
     let at = folder("further");
     let program = "#include <stdarg.h>
         #include <stdio.h>
@@ -288,7 +288,7 @@ fn further_arguments_are_printed_or_refused() {
 /// Open MPI's handles are addresses of external variables of opaque types, and inactive. A diagnostic names
 /// communication on an active path explicitly.
 #[test]
-fn handles_of_types_that_are_not_seen_are_inactive() {
+fn opaque_handles_are_inactive() {
     let at = folder("handles");
     write(
         &at,
@@ -439,7 +439,7 @@ fn callbacks_may_be_null() {
 
 /// A diagnostic names an unknown callee that returns memory as an unregistered allocator, with the call.
 #[test]
-fn allocators_that_are_not_seen_are_named() {
+fn unknown_allocators_are_named() {
     let at = folder("allocators");
     let program = r#"
         #include <stddef.h>

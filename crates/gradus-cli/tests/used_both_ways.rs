@@ -44,7 +44,7 @@ int main(void)
 "#;
 
 #[test]
-fn a_function_and_its_derivative_stand_side_by_side() {
+fn primal_and_derivative_coexist() {
     let folder = folder("used_both_ways");
     write(&folder, "p.c", PROGRAM);
     for level in 0..=3 {

@@ -38,7 +38,7 @@ fn run(folder: &Path, way: &str, workers: u32, forces: bool) -> Output {
 }
 
 #[test]
-fn programs_that_stop_and_go_end() {
+fn pausing_programs_terminate() {
     let at = folder("waits");
     std::fs::write(at.join("program.c"), PROGRAM).expect("written");
     let mut command = Command::new(env!("CARGO_BIN_EXE_gradus"));

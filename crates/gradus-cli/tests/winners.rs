@@ -189,7 +189,7 @@ fn close(x: f64, y: f64, tolerance: f64) -> bool {
 }
 
 #[test]
-fn extreme_numbers_come_from_their_iterations() {
+fn min_max_from_selected_iteration() {
     let at = folder("winners");
     write(&at, "winners.c", PROGRAM);
     accepts(&at, "cc -O2 winners.c -o serial -lm");

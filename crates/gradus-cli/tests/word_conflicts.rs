@@ -84,7 +84,7 @@ fn contradictions_on_the_result_are_refused() {
 }
 
 #[test]
-fn a_width_stands_once_and_before_the_arguments() {
+fn width_once_before_arguments() {
     let call = |words: &str| {
         format!(
             "double f(const double *x) {{ return x[0] * x[0] * x[1]; }}
@@ -108,7 +108,7 @@ fn a_width_stands_once_and_before_the_arguments() {
 }
 
 #[test]
-fn a_size_behind_byref_must_be_the_structure_s() {
+fn byref_size_must_match() {
     let program = |ty: &str, bytes: &str| {
         format!(
             "struct s {{ double a, b; {ty} }};
@@ -190,7 +190,7 @@ fn both_sweeps_agree_on_strong_zero() {
 }
 
 #[test]
-fn registrations_of_one_function_that_contradict_each_other_are_refused() {
+fn contradictory_registrations_refused() {
     let functions = "static double sq(double x) { return x * x; }
         static double aug(double x) { return x * x; }
         static double rev(double x, double c) { return 100 * c; }

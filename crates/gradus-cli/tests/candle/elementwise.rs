@@ -5,12 +5,12 @@ use super::{BF16, Expected, F8, F16, F32, F64, FP8, I16, I32, I64, Type, U8, U32
 const COUNT: usize = 40;
 
 /// Returns the index of an element of five rows of eight in column-major order.
-fn turned(i: usize) -> usize {
+fn column_major_index(i: usize) -> usize {
     (i % 8) * 5 + i / 8
 }
 
 fn seen_turned(values: &[f64]) -> Vec<f64> {
-    (0..COUNT).map(|i| values[turned(i)]).collect()
+    (0..COUNT).map(|i| values[column_major_index(i)]).collect()
 }
 
 fn map(values: &[f64], f: impl Fn(f64) -> f64) -> Vec<f64> {

@@ -93,7 +93,7 @@ impl Type {
         let times = if times > 1.0 { times } else { 1.0 };
         Expected {
             name: format!("{name}_{}", self.suffix),
-            is: Is::Near {
+            is: Condition::Near {
                 values,
                 relative: relative * times,
                 absolute: (absolute * times).max(if times > 1.0 { relative * times } else { 0.0 }),
@@ -105,11 +105,11 @@ impl Type {
 /// The expectation for a line of a program's output.
 pub struct Expected {
     pub name: String,
-    pub is: Is,
+    pub is: Condition,
 }
 
 /// The condition on a line's numbers.
-pub enum Is {
+pub enum Condition {
     /// Near these numbers, with these errors.
     Near {
         values: Vec<f64>,
@@ -117,13 +117,13 @@ pub enum Is {
         absolute: f64,
     },
     /// A predicate on the numbers.
-    Such(Box<dyn Fn(&[f64]) -> bool>),
+    Predicate(Box<dyn Fn(&[f64]) -> bool>),
 }
 
 impl Expected {
     /// Expects exactly these numbers.
     pub fn exact(name: String, values: Vec<f64>) -> Expected {
-        let is = Is::Near {
+        let is = Condition::Near {
             values,
             relative: 0.0,
             absolute: 0.0,
@@ -133,7 +133,7 @@ impl Expected {
 
     /// Permits an error of 1.
     pub fn or_one_off(mut self) -> Expected {
-        if let Is::Near { absolute, .. } = &mut self.is {
+        if let Condition::Near { absolute, .. } = &mut self.is {
             *absolute = absolute.max(1.0);
         }
         self
@@ -158,8 +158,8 @@ pub fn compare(said: &str, expected: &[Expected]) {
         let got = lines.remove(name.as_str());
         let got = got.unwrap_or_else(|| panic!("{name} is not said"));
         match is {
-            Is::Such(holds) => assert!(holds(&got), "{name}: {got:?}"),
-            Is::Near {
+            Condition::Predicate(holds) => assert!(holds(&got), "{name}: {got:?}"),
+            Condition::Near {
                 values,
                 relative,
                 absolute,

@@ -22,7 +22,7 @@ impl Array<'_> {
 }
 
 /// Returns the values of a function over all indices, the last index fastest.
-fn over(sizes: [usize; 4], f: impl Fn([i64; 4]) -> f64) -> Vec<f64> {
+fn values_over(sizes: [usize; 4], f: impl Fn([i64; 4]) -> f64) -> Vec<f64> {
     let mut values = Vec::new();
     for place in 0..sizes.iter().product() {
         let mut rest: usize = place;
@@ -50,8 +50,8 @@ fn convolved(image: &Array, kernel: &Array, [height, width]: [usize; 2], rows: S
     let [outputs, _, kernel_rows, kernel_columns] = kernel.sizes;
     // A line is an image of a single row: kernels do not move vertically.
     let up = if tall == 1 { 0 } else { rows.padding };
-    over([batch, outputs, height, width], |[b, o, h, w]| {
-        let taps = over([1, inputs, kernel_rows, kernel_columns], |[_, i, r, c]| {
+    values_over([batch, outputs, height, width], |[b, o, h, w]| {
+        let taps = values_over([1, inputs, kernel_rows, kernel_columns], |[_, i, r, c]| {
             let row = h * rows.stride + r * rows.dilation - up;
             let column = w * rows.stride + c * rows.dilation - rows.padding;
             image.at([b, i, row, column]) * kernel.at([o, i, r, c])
@@ -62,12 +62,17 @@ fn convolved(image: &Array, kernel: &Array, [height, width]: [usize; 2], rows: S
 
 /// Transposed convolution with kernels (in, out, rows, columns): each element of an image adds a multiple
 /// of a kernel.
-fn spread(image: &Array, kernel: &Array, [height, width]: [usize; 2], step: Step) -> Vec<f64> {
+fn transposed_convolution(
+    image: &Array,
+    kernel: &Array,
+    [height, width]: [usize; 2],
+    step: Step,
+) -> Vec<f64> {
     let [batch, inputs, tall, wide] = image.sizes;
     let [_, outputs, kernel_rows, kernel_columns] = kernel.sizes;
     let up = if tall == 1 { 0 } else { step.padding };
     let mut values = vec![0.0; batch * outputs * height * width];
-    let elements = over([batch, inputs, tall, wide], |_| 0.0).len();
+    let elements = values_over([batch, inputs, tall, wide], |_| 0.0).len();
     for place in 0..elements * outputs * kernel_rows * kernel_columns {
         let mut rest = place;
         let mut next = |size: usize| {
@@ -110,9 +115,9 @@ pub fn conv() -> Vec<Expected> {
         expected.push(ty.expects("conv1d", convolved(&line, &thin, [1, 6], step(1))));
         let flat = array("kernel", [3, 4, 3, 2]);
         let thin = array("kernel", [3, 4, 1, 5]);
-        let wide = spread(&image, &flat, [13, 13], step(2));
+        let wide = transposed_convolution(&image, &flat, [13, 13], step(2));
         expected.push(ty.expects("conv_transpose2d", wide));
-        let long = spread(&line, &thin, [1, 31], step(2));
+        let long = transposed_convolution(&line, &thin, [1, 31], step(2));
         expected.push(ty.expects("conv_transpose1d", long));
         pools(ty, &image, &mut expected);
         scalings(ty, &image, &mut expected);
@@ -123,11 +128,11 @@ pub fn conv() -> Vec<Expected> {
 
 fn pools(ty: Type, image: &Array, expected: &mut Vec<Expected>) {
     let window = |[b, i, h, w]: [i64; 4]| {
-        over([1, 1, 2, 3], |[_, _, r, c]| {
+        values_over([1, 1, 2, 3], |[_, _, r, c]| {
             image.at([b, i, 2 * h + r, 2 * w + c])
         })
     };
-    let mean = over([2, 3, 3, 3], |index| {
+    let mean = values_over([2, 3, 3, 3], |index| {
         let mean = window(index).iter().sum::<f64>() / 6.0;
         if ty.is_integer() { mean.floor() } else { mean }
     });
@@ -139,18 +144,18 @@ fn pools(ty: Type, image: &Array, expected: &mut Vec<Expected>) {
     } else {
         mean
     });
-    let most = over([2, 3, 3, 3], |index| {
+    let most = values_over([2, 3, 3, 3], |index| {
         window(index).into_iter().fold(f64::NEG_INFINITY, f64::max)
     });
     expected.push(ty.expects("max_pool2d", most));
 }
 
 fn scalings(ty: Type, image: &Array, expected: &mut Vec<Expected>) {
-    let nearest = over([2, 3, 9, 14], |[b, i, h, w]| {
+    let nearest = values_over([2, 3, 9, 14], |[b, i, h, w]| {
         image.at([b, i, (h as f64 * (6.0 / 9.0)) as i64, w / 2])
     });
     expected.push(ty.expects("upsample_nearest2d", nearest));
-    let linear = over([2, 3, 9, 14], |[b, i, h, w]| {
+    let linear = values_over([2, 3, 9, 14], |[b, i, h, w]| {
         let place = |at: i64, scale: f64| ((at as f64 + 0.5) * scale - 0.5).max(0.0);
         let (row, column) = (place(h, 6.0 / 9.0), place(w, 0.5));
         let (low, left) = (row.floor(), column.floor());
@@ -178,12 +183,12 @@ fn scalings(ty: Type, image: &Array, expected: &mut Vec<Expected>) {
 fn rearranged(ty: Type, image: &Array, line: &Array, expected: &mut Vec<Expected>) {
     let mut windows = Vec::new();
     for [b, h, w, i] in indices([2, 3, 4, 3]) {
-        windows.extend(over([1, 1, 3, 2], |[_, _, r, c]| {
+        windows.extend(values_over([1, 1, 3, 2], |[_, _, r, c]| {
             image.at([b, i, 2 * h + r - 1, 2 * w + c - 1])
         }));
     }
     expected.push(ty.expects("im2col", windows));
-    let windows = over([2, 6, 3, 5], |[b, l, i, k]| {
+    let windows = values_over([2, 6, 3, 5], |[b, l, i, k]| {
         line.at([b, i, 0, 2 * l + k - 1])
     });
     expected.push(ty.expects("im2col1d", windows));
@@ -201,7 +206,7 @@ fn rearranged(ty: Type, image: &Array, line: &Array, expected: &mut Vec<Expected
 /// Returns all indices, the last index fastest.
 fn indices(sizes: [usize; 4]) -> Vec<[i64; 4]> {
     let all = std::cell::RefCell::new(Vec::new());
-    over(sizes, |index| {
+    values_over(sizes, |index| {
         all.borrow_mut().push(index);
         0.0
     });

@@ -1,6 +1,6 @@
 //! Expected results of candle's row kernels.
 
-use super::{BF16, Expected, F16, F32, F64, I64, Is, Type, U8, U32};
+use super::{BF16, Condition, Expected, F16, F32, F64, I64, Type, U8, U32};
 
 const ROWS: usize = 6;
 const COLUMNS: usize = 45;
@@ -22,7 +22,7 @@ fn greatest(values: &[f64]) -> f64 {
 }
 
 /// Expects the index of a minimum or maximum per row; any of several is accepted.
-fn places(ty: Type, name: &str, extreme: fn(&[f64]) -> f64) -> Expected {
+fn extremum_indices(ty: Type, name: &str, extreme: fn(&[f64]) -> f64) -> Expected {
     let x = ty.input(ROWS * COLUMNS, 1);
     let holds = move |places: &[f64]| {
         let mut rows = x.chunks(COLUMNS).zip(places);
@@ -30,7 +30,7 @@ fn places(ty: Type, name: &str, extreme: fn(&[f64]) -> f64) -> Expected {
     };
     Expected {
         name: format!("{name}_{}", ty.suffix),
-        is: Is::Such(Box::new(holds)),
+        is: Condition::Predicate(Box::new(holds)),
     }
 }
 
@@ -42,8 +42,8 @@ pub fn reduce() -> Vec<Expected> {
         expected.push(ty.expects("sum", by_row(&x, sum)));
         expected.push(ty.expects("min", by_row(&x, least)));
         expected.push(ty.expects("max", by_row(&x, greatest)));
-        expected.push(places(ty, "argmin", least));
-        expected.push(places(ty, "argmax", greatest));
+        expected.push(extremum_indices(ty, "argmin", least));
+        expected.push(extremum_indices(ty, "argmax", greatest));
         let column = |c: usize| (0..ROWS).map(|r| x[r * COLUMNS + c]).sum();
         let columns: Vec<f64> = (0..COLUMNS).map(column).collect();
         expected.push(ty.expects("column_sum", columns.clone()));
@@ -62,7 +62,7 @@ pub fn reduce() -> Vec<Expected> {
     }
     for ty in [F32, F64, F16, BF16] {
         norms(ty, &mut expected);
-        turns(ty, &mut expected);
+        rotary_embeddings(ty, &mut expected);
     }
     expected
 }
@@ -98,7 +98,7 @@ fn norms(ty: Type, expected: &mut Vec<Expected>) {
 
 /// Rotates pairs of elements by angles with given cosines and sines; `place` returns the indices of both
 /// elements and of the angle.
-fn turned(x: &[f64], table: (&[f64], &[f64]), place: impl Fn(usize) -> [usize; 3]) -> Vec<f64> {
+fn rotated(x: &[f64], table: (&[f64], &[f64]), place: impl Fn(usize) -> [usize; 3]) -> Vec<f64> {
     let mut y = vec![0.0; 240];
     for pair in 0..120 {
         let [first, second, angle] = place(pair);
@@ -109,7 +109,7 @@ fn turned(x: &[f64], table: (&[f64], &[f64]), place: impl Fn(usize) -> [usize; 3
     y
 }
 
-fn turns(ty: Type, expected: &mut Vec<Expected>) {
+fn rotary_embeddings(ty: Type, expected: &mut Vec<Expected>) {
     let x = ty.input(ROWS * COLUMNS, 1);
     let (cosine, sine) = (ty.input(20, 2), ty.input(20, 3));
     let table = (&cosine[..], &sine[..]);
@@ -119,16 +119,16 @@ fn turns(ty: Type, expected: &mut Vec<Expected>) {
         let first = head * 40 + rest / 4 * 8 + rest % 4;
         [first, first + 4, rest]
     };
-    expected.push(ty.within("rope", turned(&x, table, halves), 8.0));
+    expected.push(ty.within("rope", rotated(&x, table, halves), 8.0));
     let neighbours = |pair: usize| [2 * pair, 2 * pair + 1, pair % 20];
-    expected.push(ty.within("rope_i", turned(&x, table, neighbours), 8.0));
+    expected.push(ty.within("rope_i", rotated(&x, table, neighbours), 8.0));
     // Two batches, five time steps, three heads, eight elements.
     let times = |pair: usize| {
         let (row, at) = (pair / 4, pair % 4);
         let first = row * 8 + at;
         [first, first + 4, row / 3 % 5 * 4 + at]
     };
-    expected.push(ty.within("rope_thd", turned(&x, table, times), 8.0));
+    expected.push(ty.within("rope_thd", rotated(&x, table, times), 8.0));
 }
 
 /// Returns the expectations for `sort.cu`.
@@ -143,7 +143,7 @@ pub fn sort() -> Vec<Expected> {
             };
             expected.push(Expected {
                 name: format!("{name}_{}", ty.suffix),
-                is: Is::Such(Box::new(holds)),
+                is: Condition::Predicate(Box::new(holds)),
             });
         }
     }
