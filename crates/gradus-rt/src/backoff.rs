@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 /// Maximum spin time of an idle worker, and of a thread that waits for another worker.
-pub(crate) const AWAKE: Duration = Duration::from_micros(100);
+pub(crate) const MAX_SPIN: Duration = Duration::from_micros(100);
 /// Number of failed polls after which the wait counts as long.
-const LONG: u32 = 1_000;
+const LONG_WAIT_POLLS: u32 = 1_000;
 /// Polls between two reads of the clock.
-pub(crate) const LOOKS: u32 = 32;
+pub(crate) const POLLS_PER_CLOCK: u32 = 32;
 
 /// Progress of a stealable share of a loop.
 #[derive(Debug, Default)]
@@ -31,55 +31,57 @@ impl Progress {
         self.0.store(ENDED, Ordering::Relaxed);
     }
 
-    fn is_under_way(&self) -> bool {
+    fn is_in_progress(&self) -> bool {
         self.0.load(Ordering::Relaxed) == BEGUN
     }
 }
 
 /// Runs other work while a share started by another worker is in progress, for a limited time; rayon waits
 /// afterwards.
-pub(crate) fn for_other(progress: &Progress) {
+pub(crate) fn await_progress(progress: &Progress) {
     let mut since: Option<Instant> = None;
     let mut looks = 0;
-    while progress.is_under_way() {
-        if pool::help() {
+    while progress.is_in_progress() {
+        if pool::run_one_task() {
             since = None;
             continue;
         }
         std::hint::spin_loop();
         looks += 1;
-        if looks % LOOKS == 0 && since.get_or_insert_with(Instant::now).elapsed() > AWAKE {
+        if looks % POLLS_PER_CLOCK == 0
+            && since.get_or_insert_with(Instant::now).elapsed() > MAX_SPIN
+        {
             return;
         }
     }
 }
 
 /// Runs other work of the pool until `done` holds.
-pub(crate) fn until(done: impl Fn() -> bool) {
+pub(crate) fn work_until(done: impl Fn() -> bool) {
     let mut idle = 0_u32;
     while !done() {
-        if pool::help() {
+        if pool::run_one_task() {
             idle = 0;
         } else {
             idle = idle.saturating_add(1);
-            if idle == LONG {
-                pool::wish_for_tasks();
+            if idle == LONG_WAIT_POLLS {
+                pool::request_tasks();
             }
-            pause(idle);
+            backoff(idle);
         }
     }
 }
 
 /// Pauses briefly; longer after many failed polls, to leave the processor to other threads.
-pub(crate) fn pause(times: u32) {
+pub(crate) fn backoff(times: u32) {
     match times {
-        0..=LONG if !pool::is_crowded() => std::hint::spin_loop(),
-        _ => pause_for_others(times),
+        0..=LONG_WAIT_POLLS if !pool::is_oversubscribed() => std::hint::spin_loop(),
+        _ => backoff_yielding(times),
     }
 }
 
 /// Like [`pause`], but yields from the start: regions may have more threads than there are processors.
-pub(crate) fn pause_for_others(times: u32) {
+pub(crate) fn backoff_yielding(times: u32) {
     match times {
         0..=4_000 => std::thread::yield_now(),
         _ => std::thread::sleep(Duration::from_micros(50)),

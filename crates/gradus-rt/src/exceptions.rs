@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 /// A scope whose tasks may throw. Initialised with zeros.
 #[repr(C)]
 #[derive(Debug, Default)]
-pub struct Keeping {
+pub struct ThrowingScope {
     /// The tasks.
     pub scope: Scope,
     /// The stored exception, an `_Unwind_Exception`; null if none.
@@ -74,7 +74,7 @@ fn count(by: i32) {
 /// # Safety
 /// `group` is valid; `exception` comes from a landing pad of the calling thread, and no other code owns it.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gr_keep(group: *const Keeping, exception: *mut c_void) {
+pub unsafe extern "C" fn gr_keep(group: *const ThrowingScope, exception: *mut c_void) {
     count(-1);
     // SAFETY: promised by the caller.
     let place = unsafe { &(*group).exception };
@@ -91,7 +91,7 @@ pub unsafe extern "C" fn gr_keep(group: *const Keeping, exception: *mut c_void) 
 /// # Safety
 /// `group` stores an exception, and its tasks have ended.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gr_thrown(group: *const Keeping) -> *mut c_void {
+pub unsafe extern "C" fn gr_thrown(group: *const ThrowingScope) -> *mut c_void {
     count(1);
     // SAFETY: promised by the caller.
     let place = unsafe { &(*group).exception };
@@ -103,7 +103,7 @@ pub unsafe extern "C" fn gr_thrown(group: *const Keeping) -> *mut c_void {
 /// # Safety
 /// The obligations of [`gr_sync`] apply.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gr_abandon(group: *const Keeping) {
+pub unsafe extern "C" fn gr_abandon(group: *const ThrowingScope) {
     // SAFETY: promised by the caller.
     unsafe { gr_sync(&raw const (*group).scope) };
     // SAFETY: promised by the caller.

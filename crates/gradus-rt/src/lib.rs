@@ -37,13 +37,13 @@ use std::ffi::c_void;
 /// A pointer passed with a body from the creating thread to the running thread. The lowering is responsible
 /// for the sharing of the pointee.
 #[derive(Clone, Copy)]
-struct Carried(*mut c_void);
+struct SendPtr(*mut c_void);
 
 // SAFETY: the program's own synchronisation, preserved by the lowering, governs the pointee.
-unsafe impl Send for Carried {}
-unsafe impl Sync for Carried {}
+unsafe impl Send for SendPtr {}
+unsafe impl Sync for SendPtr {}
 
-impl Carried {
+impl SendPtr {
     /// The pointer; a method, because closures then capture the whole struct.
     fn get(self) -> *mut c_void {
         self.0

@@ -19,53 +19,54 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 
 /// `GRADUS_FORCE_FORK` applies to forks nested less deeply.
-const FORCED_DEPTH: u32 = 10;
+const MAX_FORCED_DEPTH: u32 = 10;
 
 /// Stack size of a worker. A block of a GPU kernel keeps per-thread and shared memory on the worker's stack.
 /// Untouched pages cost nothing.
 pub(crate) const STACK_BYTES: usize = 64 << 20;
 
 /// Number of threads requested by the program; 0 if none was requested.
-static WANTED: AtomicUsize = AtomicUsize::new(0);
+static REQUESTED_WORKERS: AtomicUsize = AtomicUsize::new(0);
 
-fn number(name: &str) -> Option<usize> {
-    number_at(name, 0)
+fn env_number(name: &str) -> Option<usize> {
+    env_number_at_level(name, 0)
 }
 
 /// Reads a number from an environment variable. OMP_NUM_THREADS may be a list with a number per nesting
 /// level; the last entry applies to all deeper levels.
-fn number_at(name: &str, level: usize) -> Option<usize> {
+fn env_number_at_level(name: &str, level: usize) -> Option<usize> {
     let text = std::env::var(name).ok()?;
     let number = text.split(',').take(level + 1).last()?.trim();
     number.parse().ok().filter(|n| *n > 0)
 }
 
 /// [`wanted`], for a region at nesting depth `level`.
-pub(crate) fn wanted_at(level: i32) -> usize {
+pub(crate) fn requested_workers_at(level: i32) -> usize {
     let level = usize::try_from(level).unwrap_or(0);
-    let is_set = WANTED.load(Ordering::Relaxed) > 0 || number("GRADUS_NUM_THREADS").is_some();
-    let listed = (!is_set).then(|| number_at("OMP_NUM_THREADS", level));
-    listed.flatten().unwrap_or_else(wanted)
+    let is_set =
+        REQUESTED_WORKERS.load(Ordering::Relaxed) > 0 || env_number("GRADUS_NUM_THREADS").is_some();
+    let listed = (!is_set).then(|| env_number_at_level("OMP_NUM_THREADS", level));
+    listed.flatten().unwrap_or_else(requested_workers)
 }
 
 /// Upper bound on the threads of the program (`OMP_THREAD_LIMIT`).
-pub(crate) fn limit() -> usize {
+pub(crate) fn thread_limit() -> usize {
     static LIMIT: OnceLock<usize> = OnceLock::new();
-    *LIMIT.get_or_init(|| number("OMP_THREAD_LIMIT").unwrap_or(usize::MAX))
+    *LIMIT.get_or_init(|| env_number("OMP_THREAD_LIMIT").unwrap_or(usize::MAX))
 }
 
 /// Number of workers for the next fork outside the pool: the program's last request, else the environment,
 /// else the processors.
-pub(crate) fn wanted() -> usize {
+pub(crate) fn requested_workers() -> usize {
     static OUTSIDE: OnceLock<usize> = OnceLock::new();
-    let wanted = match WANTED.load(Ordering::Relaxed) {
+    let wanted = match REQUESTED_WORKERS.load(Ordering::Relaxed) {
         0 => *OUTSIDE.get_or_init(|| {
-            let asked = number("GRADUS_NUM_THREADS").or_else(|| number("OMP_NUM_THREADS"));
+            let asked = env_number("GRADUS_NUM_THREADS").or_else(|| env_number("OMP_NUM_THREADS"));
             asked.unwrap_or_else(processors)
         }),
         set => set,
     };
-    wanted.min(limit())
+    wanted.min(thread_limit())
 }
 
 /// Number of processors available to the program.
@@ -76,25 +77,25 @@ fn processors() -> usize {
 
 /// Returns whether the workers may outnumber the processors; a spinning thread then occupies the processor
 /// of another thread.
-pub(crate) fn is_crowded() -> bool {
-    wanted() > processors()
+pub(crate) fn is_oversubscribed() -> bool {
+    requested_workers() > processors()
 }
 
 /// Sets the thread count and stack size of the OpenMP library, before `main`. Both libraries must agree on
 /// the number of threads: a program allocates an element for each reported thread, and reads the result of
 /// every thread. If the OpenMP threads are the workers, the stacks must hold the data of a worker.
-extern "C" fn agree_on_threads() {
+extern "C" fn export_omp_settings() {
     let set = |name: &CStr, value: String| {
         if let Ok(value) = CString::new(value) {
             // SAFETY: both are C strings, and no other thread exists yet to read the environment.
             unsafe { libc::setenv(name.as_ptr(), value.as_ptr(), 1) };
         }
     };
-    if number("GRADUS_NUM_THREADS").is_some() || number("OMP_NUM_THREADS").is_none() {
-        set(c"OMP_NUM_THREADS", wanted().to_string());
+    if env_number("GRADUS_NUM_THREADS").is_some() || env_number("OMP_NUM_THREADS").is_none() {
+        set(c"OMP_NUM_THREADS", requested_workers().to_string());
     }
     let sizes = ["OMP_STACKSIZE", "KMP_STACKSIZE", "GOMP_STACKSIZE"];
-    if is_chosen() && sizes.iter().all(|name| std::env::var_os(name).is_none()) {
+    if is_libomp_linked() && sizes.iter().all(|name| std::env::var_os(name).is_none()) {
         set(c"OMP_STACKSIZE", format!("{STACK_BYTES}B"));
     }
 }
@@ -103,13 +104,13 @@ extern "C" fn agree_on_threads() {
 #[used]
 #[cfg_attr(target_os = "linux", unsafe(link_section = ".init_array"))]
 #[cfg_attr(target_os = "macos", unsafe(link_section = "__DATA,__mod_init_func"))]
-static AGREE: extern "C" fn() = agree_on_threads;
+static AGREE: extern "C" fn() = export_omp_settings;
 
 /// Sets the number of workers for later forks outside the pool.
-pub(crate) fn set_wanted(workers: usize) {
+pub(crate) fn set_requested_workers(workers: usize) {
     // GRADUS_NUM_THREADS overrides the program's requests.
-    if workers > 0 && number("GRADUS_NUM_THREADS").is_none() {
-        WANTED.store(workers, Ordering::Relaxed);
+    if workers > 0 && env_number("GRADUS_NUM_THREADS").is_none() {
+        REQUESTED_WORKERS.store(workers, Ordering::Relaxed);
     }
 }
 
@@ -128,19 +129,19 @@ unsafe extern "C" {
 }
 
 /// Returns whether the link defines `gr_on_libomp`, and thereby selects the OpenMP threads.
-fn is_chosen() -> bool {
+fn is_libomp_linked() -> bool {
     // SAFETY: the linker fills the entry, and nothing writes to it.
     unsafe { gr_body_entry != 0 }
 }
 
 /// Returns whether the OpenMP threads are the workers.
-fn on_libomp() -> bool {
-    is_chosen() && libomp::is_there()
+fn uses_libomp() -> bool {
+    is_libomp_linked() && libomp::is_available()
 }
 
 /// Returns whether the calling thread is a worker.
 pub(crate) fn is_worker() -> bool {
-    match on_libomp() {
+    match uses_libomp() {
         true => libomp::pending().is_some(),
         false => rayon_pool::is_worker(),
     }
@@ -148,57 +149,60 @@ pub(crate) fn is_worker() -> bool {
 
 /// Returns whether the enclosing region is also a region of the OpenMP library, which counts the region.
 pub(crate) fn is_in_foreign_region() -> bool {
-    on_libomp() && libomp::pending().is_some()
+    uses_libomp() && libomp::pending().is_some()
 }
 
 /// Returns whether the calling thread can start a team on all workers.
-pub(crate) fn can_gather() -> bool {
-    on_libomp() || rayon_pool::can_gather()
+pub(crate) fn can_start_team() -> bool {
+    uses_libomp() || rayon_pool::can_gather()
 }
 
 /// Returns whether other workers exist. A request for a single thread does not shrink an existing pool.
-pub(crate) fn has_others() -> bool {
-    match on_libomp() {
+pub(crate) fn has_other_workers() -> bool {
+    match uses_libomp() {
         true => libomp::size() > 1,
         false => rayon_pool::has_others(),
     }
 }
 
 /// Returns whether loops are split regardless of size.
-pub(crate) fn forces() -> bool {
-    gr_always_fork.load(Ordering::Relaxed) != 0 && is_worker() && !thread_context::is_closed()
+pub(crate) fn always_forks() -> bool {
+    gr_always_fork.load(Ordering::Relaxed) != 0
+        && is_worker()
+        && !thread_context::keeps_tasks_local()
 }
 
 /// Returns whether stealable work should be created: the worker's own deque is empty, and other workers
 /// exist. False for a thread outside the pool, which has no deque. Also false for a final task, and for a
 /// rank of a team that excludes some workers, because other threads must not run tasks of either. Under
 /// `GRADUS_FORCE_FORK`, true for every worker with fewer than [`FORCED_DEPTH`] enclosing forks.
-pub(crate) fn is_hungry() -> bool {
-    if thread_context::is_closed() {
+pub(crate) fn needs_stealable_work() -> bool {
+    if thread_context::keeps_tasks_local() {
         return false;
     }
-    let pending = match on_libomp() {
+    let pending = match uses_libomp() {
         true => libomp::pending(),
         false => rayon_pool::pending(),
     };
     pending.is_some_and(|pending| {
-        !pending && has_others() || forces() && thread_context::depth() < FORCED_DEPTH
+        !pending && has_other_workers()
+            || always_forks() && thread_context::depth() < MAX_FORCED_DEPTH
     })
 }
 
 /// Runs `work` on a worker: on the calling thread if the thread is a worker, or if no other thread could or
 /// may run `work`.
 pub(crate) fn on_worker<R: Send>(work: impl FnOnce() -> R + Send) -> R {
-    faults::aside(|| match on_libomp() {
-        true if thread_context::is_closed() => work(),
+    faults::without_recovery(|| match uses_libomp() {
+        true if thread_context::keeps_tasks_local() => work(),
         true => libomp::on_worker(work),
         false => rayon_pool::on_worker(work),
     })
 }
 
 /// Runs both closures, `second` possibly on another worker. Called by a worker.
-pub(crate) fn both(first: impl FnOnce() + Send, second: impl FnOnce() + Send) {
-    match on_libomp() {
+pub(crate) fn join(first: impl FnOnce() + Send, second: impl FnOnce() + Send) {
+    match uses_libomp() {
         true => libomp::both(first, second),
         false => rayon_pool::both(first, second),
     }
@@ -206,95 +210,97 @@ pub(crate) fn both(first: impl FnOnce() + Send, second: impl FnOnce() + Send) {
 
 /// Creates a task of `scope` for any worker. Called if [`gr_hungry`] holds.
 pub(crate) fn spawn(scope: *const Scope, task: impl FnOnce() + Send + 'static) {
-    match on_libomp() {
+    match uses_libomp() {
         true => libomp::spawn(scope, task),
         false => rayon_pool::spawn(task),
     }
 }
 
 /// Records that the tasks of `scope` have ended, and that the scope's owner continues on the calling thread.
-pub(crate) fn synced(scope: *const Scope) {
-    if is_chosen() {
+pub(crate) fn end_scope(scope: *const Scope) {
+    if is_libomp_linked() {
         libomp::synced(scope);
     }
 }
 
 /// Runs a task of the pool; returns whether there was a task.
-pub(crate) fn help() -> bool {
-    match on_libomp() {
-        true => libomp::help(),
+pub(crate) fn run_one_task() -> bool {
+    match uses_libomp() {
+        true => libomp::run_one_task(),
         false => matches!(rayon_core::yield_now(), Some(rayon_core::Yield::Executed)),
     }
 }
 
 /// Runs `work` on `size` workers concurrently, with the rank and the number of ranks. A pool of sufficient
 /// size is created if required. Fewer ranks run if the system provides no more threads.
-pub(crate) fn gather(size: u32, work: &(dyn Fn(u32, u32) + Sync)) {
-    match on_libomp() {
+pub(crate) fn run_team(size: u32, work: &(dyn Fn(u32, u32) + Sync)) {
+    match uses_libomp() {
         true => libomp::gather(size, work),
         false => rayon_pool::gather(size, work),
     }
 }
 
-fn count(number: usize) -> i32 {
+fn to_i32(number: usize) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
 }
 
 /// Number of workers: of the current pool, or of the next fork outside a pool.
 #[unsafe(no_mangle)]
 pub extern "C" fn gr_workers() -> i32 {
-    count(match thread_context::depth() {
-        0 => wanted(),
-        _ if on_libomp() => libomp::size(),
+    to_i32(match thread_context::depth() {
+        0 => requested_workers(),
+        _ if uses_libomp() => libomp::size(),
         _ => rayon_core::current_num_threads(),
     })
 }
 
 /// Number of concurrently active workers of the current pool, at most the number of processors.
-pub(crate) fn abreast() -> usize {
-    match on_libomp() {
+pub(crate) fn max_active_workers() -> usize {
+    match uses_libomp() {
         true => libomp::size(),
-        false => rayon_pool::abreast(),
+        false => rayon_pool::max_active_workers(),
     }
 }
 
 /// Index of the current worker, from 0; 0 outside the pool.
 #[unsafe(no_mangle)]
 pub extern "C" fn gr_worker() -> i32 {
-    match on_libomp() {
+    match uses_libomp() {
         true => libomp::rank(),
-        false => rayon_core::current_thread_index().map_or(0, count),
+        false => rayon_core::current_thread_index().map_or(0, to_i32),
     }
 }
 
 /// Number of requested extra tasks, beyond a single stealable task: see [`wish`].
-static WISHED: AtomicU32 = AtomicU32::new(0);
+static EXTRA_TASKS: AtomicU32 = AtomicU32::new(0);
 /// Extra tasks requested at once, per worker.
-const WISHES: u32 = 8;
+const EXTRA_TASKS_PER_WORKER: u32 = 8;
 
 /// Requests extra tasks, when a worker has found no work until its spin time ended. Mostly a single
 /// stealable task suffices, because the next task is created soon after a theft. Exception: a single worker
 /// creates long tasks and runs a task itself between two creations, which leaves the other workers idle. The
 /// creator then creates a reserve of tasks. The number of extra tasks, also in recursions, is bounded by the
 /// number of workers that go to sleep.
-fn wish(workers: usize) {
-    let wishes = u32::try_from(workers).unwrap_or(1).saturating_mul(WISHES);
-    if WISHED.load(Ordering::Relaxed) < wishes {
-        WISHED.store(wishes, Ordering::Relaxed);
+fn request_extra_tasks(workers: usize) {
+    let wishes = u32::try_from(workers)
+        .unwrap_or(1)
+        .saturating_mul(EXTRA_TASKS_PER_WORKER);
+    if EXTRA_TASKS.load(Ordering::Relaxed) < wishes {
+        EXTRA_TASKS.store(wishes, Ordering::Relaxed);
     }
 }
 
 /// Requests tasks on behalf of a thread that has waited long without finding work.
-pub(crate) fn wish_for_tasks() {
-    if !on_libomp() {
-        wish(rayon_pool::abreast());
+pub(crate) fn request_tasks() {
+    if !uses_libomp() {
+        request_extra_tasks(rayon_pool::max_active_workers());
     }
 }
 
 /// Consumes a requested task, if any is left.
-fn grant() -> bool {
+fn take_extra_task() -> bool {
     let one_less = |wishes: u32| wishes.checked_sub(1);
-    WISHED
+    EXTRA_TASKS
         .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less)
         .is_ok()
 }
@@ -305,27 +311,33 @@ fn grant() -> bool {
 pub extern "C" fn gr_hungry() -> bool {
     let may_be = match rayon_pool::pending() {
         Some(pending) => {
-            (!pending || WISHED.load(Ordering::Relaxed) > 0)
+            (!pending || EXTRA_TASKS.load(Ordering::Relaxed) > 0)
                 && rayon_core::current_num_threads() > 1
                 || gr_always_fork.load(Ordering::Relaxed) != 0
         }
         None => true,
     };
-    may_be && is_starving()
+    may_be && should_spawn_slow()
 }
 
 /// Returns whether other threads can steal from the calling worker.
-fn may_grant() -> bool {
-    rayon_pool::is_worker() && has_others() && !thread_context::is_closed()
+fn can_be_stolen_from() -> bool {
+    rayon_pool::is_worker() && has_other_workers() && !thread_context::keeps_tasks_local()
 }
 
 /// [`gr_hungry`], the slow path.
 #[cold]
-fn is_starving() -> bool {
-    match on_libomp() {
+fn should_spawn_slow() -> bool {
+    match uses_libomp() {
         // A spawn outside all regions begins a region.
-        true => is_hungry() || libomp::pending().is_none() && !thread_context::is_closed(),
-        false => rayon_pool::is_ready() && (is_hungry() || may_grant() && grant()),
+        true => {
+            needs_stealable_work()
+                || libomp::pending().is_none() && !thread_context::keeps_tasks_local()
+        }
+        false => {
+            rayon_pool::is_spawn_local()
+                && (needs_stealable_work() || can_be_stolen_from() && take_extra_task())
+        }
     }
 }
 
@@ -356,7 +368,7 @@ extern "C" fn read_force() {
         gr_always_fork.store(1, Ordering::Relaxed);
         gr_always_fork_calls.store(1, Ordering::Relaxed);
     }
-    if is_chosen() {
+    if is_libomp_linked() {
         gr_always_fork_calls.store(1, Ordering::Relaxed);
     }
 }

@@ -1,6 +1,6 @@
 //! Fork-join: two calls in parallel, and scopes with any number of tasks.
 
-use crate::{Carried, backoff, pool, thread_context, tsan};
+use crate::{SendPtr, backoff, pool, thread_context, tsan};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -27,38 +27,38 @@ pub unsafe extern "C" fn gr_join(
     second: Task,
     second_context: *mut c_void,
 ) {
-    if thread_context::must_not_wait() || thread_context::is_closed() {
+    if thread_context::must_not_run_other_work() || thread_context::keeps_tasks_local() {
         // SAFETY: promised by the caller.
         return unsafe {
             first(first_context);
             second(second_context);
         };
     }
-    let (first_context, second_context) = (Carried(first_context), Carried(second_context));
+    let (first_context, second_context) = (SendPtr(first_context), SendPtr(second_context));
     let both = move || {
         let depth = thread_context::depth();
         let mut fence = 0_u8;
-        let place = Carried((&raw mut fence).cast());
+        let place = SendPtr((&raw mut fence).cast());
         tsan::release(place.get());
-        pool::both(
+        pool::join(
             || {
                 // SAFETY: promised by the caller.
                 let first = || unsafe { first(first_context.get()) };
-                thread_context::deeper(depth, || tsan::shown(first));
+                thread_context::with_deeper_fork(depth, || tsan::with_accesses_checked(first));
             },
             || {
                 // SAFETY: promised by the caller.
                 let second = || unsafe { second(second_context.get()) };
-                thread_context::deeper(depth, || {
+                thread_context::with_deeper_fork(depth, || {
                     tsan::acquire(place.get());
-                    tsan::shown(second);
+                    tsan::with_accesses_checked(second);
                     tsan::release(place.get());
                 });
             },
         );
         tsan::acquire(place.get());
     };
-    tsan::hidden(|| pool::on_worker(both));
+    tsan::with_accesses_ignored(|| pool::on_worker(both));
 }
 
 /// Creates a task of `scope`, with a copy of the `size_bytes` bytes at `context`. If no thread needs work,
@@ -78,11 +78,11 @@ pub unsafe extern "C" fn gr_spawn(
         // SAFETY: promised by the caller; a task may modify its context.
         return unsafe { task(context.cast_mut()) };
     }
-    tsan::hidden(|| fork(scope, task, context, size_bytes));
+    tsan::with_accesses_ignored(|| spawn_stealable(scope, task, context, size_bytes));
 }
 
 /// Creates a stealable task.
-fn fork(scope: *const Scope, task: Task, context: *const c_void, size_bytes: usize) {
+fn spawn_stealable(scope: *const Scope, task: Task, context: *const c_void, size_bytes: usize) {
     // Uninitialised: the C library caches small blocks, but not zeroed ones.
     let mut copy = Vec::<u128>::with_capacity(size_bytes.div_ceil(size_of::<u128>()).max(1));
     // SAFETY: the context has `size_bytes` bytes, and so does the copy.
@@ -92,14 +92,14 @@ fn fork(scope: *const Scope, task: Task, context: *const c_void, size_bytes: usi
     // SAFETY: the scope outlives its tasks.
     unsafe { &*scope }.open.fetch_add(1, Ordering::Relaxed);
     let depth = thread_context::depth();
-    let place = Carried(scope.cast_mut().cast());
+    let place = SendPtr(scope.cast_mut().cast());
     tsan::release(copy.as_mut_ptr().cast());
     pool::spawn(scope, move || {
-        thread_context::deeper(depth, || {
+        thread_context::with_deeper_fork(depth, || {
             // Only operations before the task's own spawn happen before the task.
             tsan::acquire(copy.as_mut_ptr().cast());
             // SAFETY: promised by the caller of `gr_spawn`.
-            tsan::shown(|| unsafe { task(copy.as_mut_ptr().cast()) });
+            tsan::with_accesses_checked(|| unsafe { task(copy.as_mut_ptr().cast()) });
             tsan::release(place.get());
         });
         let scope: *const Scope = place.get().cast();
@@ -117,15 +117,15 @@ pub unsafe extern "C" fn gr_sync(scope: *const Scope) {
     // SAFETY: promised by the caller.
     let open = unsafe { &(*scope).open };
     if open.load(Ordering::Acquire) != 0 {
-        wait(open);
+        wait_for_tasks(open);
     }
-    pool::synced(scope);
+    pool::end_scope(scope);
     tsan::acquire(scope.cast_mut().cast());
 }
 
 /// The slow path of [`gr_sync`], kept out of line: a scope without open tasks then costs a test and no stack
 /// frame.
 #[cold]
-fn wait(open: &AtomicUsize) {
-    tsan::hidden(|| backoff::until(|| open.load(Ordering::Acquire) == 0));
+fn wait_for_tasks(open: &AtomicUsize) {
+    tsan::with_accesses_ignored(|| backoff::work_until(|| open.load(Ordering::Acquire) == 0));
 }

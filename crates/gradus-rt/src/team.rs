@@ -6,9 +6,9 @@
 //! if the pool has enough, else new threads. A team inside a region has a single rank, as OpenMP gives
 //! nested regions one thread, unless the program allowed more active levels.
 
-use crate::omp::schedule::{Kind, Set};
+use crate::omp::schedule::{AtomicSchedule, Kind};
 use crate::omp::{foreign_library, queries};
-use crate::{Carried, backoff, pool, thread_context, tsan};
+use crate::{SendPtr, backoff, pool, thread_context, tsan};
 use std::cell::Cell;
 use std::ffi::{CStr, c_void};
 use std::sync::Mutex;
@@ -19,30 +19,30 @@ pub type TeamBody =
     unsafe extern "C" fn(member: *const Member, rank: i32, size: i32, context: *mut c_void);
 
 /// Limit of loops in progress at once without a barrier in between; faster ranks wait.
-const LOOPS: usize = 8;
+const MAX_LOOPS_IN_PROGRESS: usize = 8;
 
 /// A running team.
 #[derive(Debug)]
 pub struct Team {
     size: AtomicU32,
     /// The enclosing regions of this library.
-    pub(crate) around: Around,
+    pub(crate) enclosing: EnclosingRegions,
     /// Context of the thread that began the team.
-    pub(crate) begun: Begun,
+    pub(crate) begin_context: BeginContext,
     arrived: AtomicU32,
     generation: AtomicU32,
     /// Number of single regions already claimed by a rank.
-    singles: AtomicU64,
-    loops: [SharedLoop; LOOPS],
+    claimed_singles: AtomicU64,
+    loops: [SharedLoop; MAX_LOOPS_IN_PROGRESS],
     /// Schedule of loops without a schedule of their own (`schedule(runtime)`).
-    pub(crate) schedule: Set,
+    pub(crate) schedule: AtomicSchedule,
     /// Address broadcast by a rank (`copyprivate`).
-    pub(crate) given: AtomicPtr<c_void>,
+    pub(crate) broadcast: AtomicPtr<c_void>,
 }
 
 /// Enclosing regions of this library: the number of levels, and of levels with several threads.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Around {
+pub(crate) struct EnclosingRegions {
     pub(crate) levels: i32,
     pub(crate) active: i32,
     /// Product of the thread counts of all enclosing regions.
@@ -52,7 +52,7 @@ pub(crate) struct Around {
 /// Context in which a team begins: the thread number and number of threads if the work belongs to this
 /// library, and the rank.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Begun {
+pub(crate) struct BeginContext {
     pub(crate) place: Option<(i32, i32)>,
     pub(crate) member: *const Member,
     /// Thread count requested for regions begun in that context.
@@ -60,9 +60,9 @@ pub(crate) struct Begun {
 }
 
 // SAFETY: the beginning thread waits for the team's end, and ranks read only constant fields of the member.
-unsafe impl Send for Begun {}
+unsafe impl Send for BeginContext {}
 // SAFETY: as above.
-unsafe impl Sync for Begun {}
+unsafe impl Sync for BeginContext {}
 
 /// A loop whose iterations the ranks fetch from a shared counter.
 #[derive(Debug, Default)]
@@ -71,7 +71,7 @@ struct SharedLoop {
     number: AtomicU64,
     next: AtomicI64,
     /// Number of ranks that have reached the loop's end.
-    left: AtomicU32,
+    ranks_done: AtomicU32,
 }
 
 /// A rank of a team, and its progress through the team's shared constructs.
@@ -80,11 +80,11 @@ pub struct Member {
     pub(crate) team: *const Team,
     pub(crate) rank: u32,
     /// Some workers are not in the team.
-    narrow: bool,
+    excludes_workers: bool,
     singles: Cell<u64>,
     loops: Cell<u64>,
     /// Number of round-robin chunks this rank has taken from the current loop.
-    turns: Cell<i64>,
+    chunks_taken: Cell<i64>,
     /// The dispatch loop in progress, of code compiled for the OpenMP library.
     pub(crate) dispatch: Cell<Dispatch>,
 }
@@ -100,21 +100,21 @@ pub(crate) struct Dispatch {
 }
 
 impl Member {
-    fn new(team: &Team, rank: u32, narrow: bool) -> Self {
+    fn new(team: &Team, rank: u32, excludes_workers: bool) -> Self {
         Member {
             team,
             rank,
-            narrow,
+            excludes_workers,
             singles: Cell::new(0),
             loops: Cell::new(0),
-            turns: Cell::new(0),
+            chunks_taken: Cell::new(0),
             dispatch: Cell::default(),
         }
     }
 
     /// Returns whether some workers are not in the team.
-    pub(crate) fn is_narrow(&self) -> bool {
-        self.narrow
+    pub(crate) fn excludes_workers(&self) -> bool {
+        self.excludes_workers
     }
 
     pub(crate) fn team(&self) -> &Team {
@@ -123,22 +123,22 @@ impl Member {
     }
 
     /// Returns whether this rank executes the current single region.
-    pub(crate) fn single(&self) -> bool {
+    pub(crate) fn claim_single(&self) -> bool {
         let number = self.singles.replace(self.singles.get() + 1);
-        let singles = &self.team().singles;
+        let singles = &self.team().claimed_singles;
         let claim =
             singles.compare_exchange(number, number + 1, Ordering::AcqRel, Ordering::Relaxed);
         claim.is_ok()
     }
 
     /// Begins a loop with dynamically fetched iterations.
-    pub(crate) fn loop_begin(&self) {
+    pub(crate) fn begin_shared_loop(&self) {
         let team = self.team();
         let number = self.loops.get() + 1;
         self.loops.set(number);
-        self.turns.set(0);
-        let place = &team.loops[number as usize % LOOPS];
-        let before = number.saturating_sub(LOOPS as u64);
+        self.chunks_taken.set(0);
+        let place = &team.loops[number as usize % MAX_LOOPS_IN_PROGRESS];
+        let before = number.saturating_sub(MAX_LOOPS_IN_PROGRESS as u64);
         let mut times = 0;
         loop {
             let now = place.number.load(Ordering::Acquire);
@@ -147,8 +147,8 @@ impl Member {
             }
             // The slot is free if unused so far, or if all ranks have left its previous loop. The claiming
             // rank resets the counter.
-            let unused = now == 0 && number <= LOOPS as u64;
-            let left = || now == before && place.left.load(Ordering::Acquire) == team.size();
+            let unused = now == 0 && number <= MAX_LOOPS_IN_PROGRESS as u64;
+            let left = || now == before && place.ranks_done.load(Ordering::Acquire) == team.size();
             if unused || left() {
                 let claim = place.number.compare_exchange(
                     now,
@@ -157,26 +157,26 @@ impl Member {
                     Ordering::Relaxed,
                 );
                 if claim.is_ok() {
-                    place.left.store(0, Ordering::Relaxed);
+                    place.ranks_done.store(0, Ordering::Relaxed);
                     place.next.store(0, Ordering::Relaxed);
                     place.number.store(number, Ordering::Release);
                     return;
                 }
             }
             times += 1;
-            backoff::pause(times);
+            backoff::backoff(times);
         }
     }
 
     /// Fetches the next `chunk` of `trips` iterations; with `guided`, the next share of the remaining
     /// iterations, at least `chunk`. Returns the first iteration and the end; `(trips, trips)` if none is
     /// left.
-    pub(crate) fn loop_next(&self, trips: i64, chunk: i64, guided: bool) -> (i64, i64) {
+    pub(crate) fn fetch_chunk(&self, trips: i64, chunk: i64, guided: bool) -> (i64, i64) {
         let team = self.team();
-        let place = &team.loops[self.loops.get() as usize % LOOPS];
+        let place = &team.loops[self.loops.get() as usize % MAX_LOOPS_IN_PROGRESS];
         let chunk = chunk.max(1);
         let share = |first: i64| match guided {
-            true => whole((trips - first) / (2 * i64::from(team.size())), chunk),
+            true => round_up_to_chunk((trips - first) / (2 * i64::from(team.size())), chunk),
             false => chunk,
         };
         let mut first = place.next.load(Ordering::Relaxed);
@@ -192,26 +192,26 @@ impl Member {
                 Err(now) => first = now,
             }
         }
-        place.left.fetch_add(1, Ordering::Release);
+        place.ranks_done.fetch_add(1, Ordering::Release);
         (trips, trips)
     }
 
     /// [`Member::loop_next`] if the program names a chunk; for chunk 0, the runtime schedule applies.
-    pub(crate) fn next_part(&self, trips: i64, chunk: i64, guided: bool) -> (i64, i64) {
+    pub(crate) fn fetch_scheduled_chunk(&self, trips: i64, chunk: i64, guided: bool) -> (i64, i64) {
         let set = self.team().schedule.get();
         match set.kind {
-            _ if chunk != 0 => self.loop_next(trips, chunk, guided),
-            Kind::Static => self.loop_turn(trips, set.chunk),
-            Kind::Dynamic => self.loop_next(trips, set.chunk, false),
-            Kind::Guided => self.loop_next(trips, set.chunk, true),
+            _ if chunk != 0 => self.fetch_chunk(trips, chunk, guided),
+            Kind::Static => self.next_static_chunk(trips, set.chunk),
+            Kind::Dynamic => self.fetch_chunk(trips, set.chunk, false),
+            Kind::Guided => self.fetch_chunk(trips, set.chunk, true),
         }
     }
 
     /// The rank's next chunk in round-robin order; for chunk 0, the rank's only share.
-    fn loop_turn(&self, trips: i64, chunk: i64) -> (i64, i64) {
+    fn next_static_chunk(&self, trips: i64, chunk: i64) -> (i64, i64) {
         let team = self.team();
         let (rank, size) = (i64::from(self.rank), i64::from(team.size()));
-        let turn = self.turns.replace(self.turns.get() + 1);
+        let turn = self.chunks_taken.replace(self.chunks_taken.get() + 1);
         let (number, chunk) = match chunk {
             0 if turn > 0 => (size, trips),
             0 => (rank, trips / size + i64::from(trips % size != 0)),
@@ -221,34 +221,34 @@ impl Member {
         if first < trips {
             return (first, first.saturating_add(chunk).min(trips));
         }
-        let place = &team.loops[self.loops.get() as usize % LOOPS];
-        place.left.fetch_add(1, Ordering::Release);
+        let place = &team.loops[self.loops.get() as usize % MAX_LOOPS_IN_PROGRESS];
+        place.ranks_done.fetch_add(1, Ordering::Release);
         (trips, trips)
     }
 }
 
 /// Rounds up to a multiple of `chunk`, at least one chunk.
-pub(crate) fn whole(iterations: i64, chunk: i64) -> i64 {
+pub(crate) fn round_up_to_chunk(iterations: i64, chunk: i64) -> i64 {
     let chunk = chunk.max(1);
     let chunks = iterations / chunk + i64::from(iterations % chunk != 0);
     chunks.max(1).saturating_mul(chunk)
 }
 
 /// Held by the team on the workers: ranks of two teams could wait for each other's workers.
-static BUSY: Mutex<()> = Mutex::new(());
+static POOL_TEAM: Mutex<()> = Mutex::new(());
 
 impl Team {
     fn new(size: u32) -> Self {
         Team {
             size: AtomicU32::new(size),
-            around: queries::around(),
-            begun: queries::begun(),
+            enclosing: queries::enclosing_regions(),
+            begin_context: queries::begin_context(),
             arrived: AtomicU32::new(0),
             generation: AtomicU32::new(0),
-            singles: AtomicU64::new(0),
+            claimed_singles: AtomicU64::new(0),
             loops: Default::default(),
-            schedule: Set::outside(),
-            given: AtomicPtr::default(),
+            schedule: AtomicSchedule::outside(),
+            broadcast: AtomicPtr::default(),
         }
     }
 
@@ -262,12 +262,12 @@ impl Team {
     }
 
     /// Sets the number of ranks. Each rank stores the number before reaching any shared construct.
-    fn has(&self, ranks: u32) {
+    fn set_size(&self, ranks: u32) {
         self.size.store(ranks, Ordering::Relaxed);
     }
 
     /// Team barrier; a waiting rank runs other work.
-    pub(crate) fn wait(&self) {
+    pub(crate) fn barrier(&self) {
         if self.size() == 1 {
             return;
         }
@@ -278,7 +278,7 @@ impl Team {
             self.generation.fetch_add(1, Ordering::Release);
         } else {
             let passed = || self.generation.load(Ordering::Acquire) != generation;
-            tsan::hidden(|| backoff::until(passed));
+            tsan::with_accesses_ignored(|| backoff::work_until(passed));
         }
         tsan::acquire(self.fence());
     }
@@ -291,79 +291,79 @@ impl Team {
 /// `body` may be called with `context` on several threads concurrently, and does not unwind.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gr_team(wanted: i32, body: TeamBody, context: *mut c_void) {
-    let context = Carried(context);
+    let context = SendPtr(context);
     // SAFETY: promised by the caller.
     let run = |member: &Member, size: u32| unsafe {
         let number = |n: u32| i32::try_from(n).unwrap_or(i32::MAX);
         body(member, number(member.rank), number(size), context.get());
     };
-    let size = ranks(wanted);
+    let size = rank_count(wanted);
     if size == 1 {
         let team = Team::new(1);
-        let member = Member::new(&team, 0, pool::has_others());
-        return thread_context::as_member(&member, || run(&member, 1));
+        let member = Member::new(&team, 0, pool::has_other_workers());
+        return thread_context::with_rank(&member, || run(&member, 1));
     }
-    let from_pool = thread_context::depth() == 0 && pool::can_gather();
-    match from_pool.then(|| BUSY.try_lock().ok()).flatten() {
-        Some(_others_wait) => on_workers(size, &run),
-        None => on_threads(size, &run),
+    let from_pool = thread_context::depth() == 0 && pool::can_start_team();
+    match from_pool.then(|| POOL_TEAM.try_lock().ok()).flatten() {
+        Some(_others_wait) => run_on_workers(size, &run),
+        None => run_on_threads(size, &run),
     }
 }
 
 /// The number of ranks of a team that begins here and requests `wanted` ranks (0: the default number).
 #[unsafe(no_mangle)]
 pub extern "C" fn gr_ranks(wanted: i32) -> i32 {
-    i32::try_from(ranks(wanted)).unwrap_or(i32::MAX)
+    i32::try_from(rank_count(wanted)).unwrap_or(i32::MAX)
 }
 
-fn ranks(wanted: i32) -> u32 {
-    let ours = thread_context::depth() > 0 || thread_context::is_one_for_all();
+fn rank_count(wanted: i32) -> u32 {
+    let ours = thread_context::depth() > 0 || thread_context::is_region_without_ranks();
     let ranks = match (ours || foreign_library::has_threads(), wanted) {
         (true, _) if !queries::may_nest() => 1,
         (false, _) if queries::is_serial() => 1,
-        (true, 0) => queries::wanted_inside(),
+        (true, 0) => queries::nested_thread_count(),
         (false, 0) => pool::gr_workers().unsigned_abs(),
         (_, wanted) => wanted.unsigned_abs(),
     };
-    ranks.min(queries::room())
+    ranks.min(queries::remaining_threads())
 }
 
 /// Runs a team on the workers.
-fn on_workers(wanted: u32, run: &(dyn Fn(&Member, u32) + Sync)) {
+fn run_on_workers(wanted: u32, run: &(dyn Fn(&Member, u32) + Sync)) {
     let workers = pool::gr_workers().unsigned_abs();
     let team = Team::new(wanted);
     tsan::release(team.fence());
-    tsan::hidden(|| {
-        pool::gather(wanted, &|rank, size| {
-            team.has(size);
-            as_rank(&team, &Member::new(&team, rank, size < workers), size, run);
+    tsan::with_accesses_ignored(|| {
+        pool::run_team(wanted, &|rank, size| {
+            team.set_size(size);
+            run_rank(&team, &Member::new(&team, rank, size < workers), size, run);
         });
     });
     tsan::acquire(team.fence());
 }
 
 /// Runs a rank, as part of this library.
-fn as_rank(team: &Team, member: &Member, size: u32, run: &(dyn Fn(&Member, u32) + Sync)) {
-    thread_context::as_member(member, || {
+fn run_rank(team: &Team, member: &Member, size: u32, run: &(dyn Fn(&Member, u32) + Sync)) {
+    thread_context::with_rank(member, || {
         tsan::acquire(team.fence());
-        tsan::shown(|| run(member, size));
+        tsan::with_accesses_checked(|| run(member, size));
         tsan::release(team.fence());
     });
 }
 
 /// Runs a team on the calling thread and on threads that end with the team.
-fn on_threads(size: u32, run: &(dyn Fn(&Member, u32) + Sync)) {
+fn run_on_threads(size: u32, run: &(dyn Fn(&Member, u32) + Sync)) {
     let team = Team::new(size);
     tsan::release(team.fence());
     let rank = |rank: u32| {
-        tsan::hidden(|| as_rank(&team, &Member::new(&team, rank, true), size, run));
+        tsan::with_accesses_ignored(|| run_rank(&team, &Member::new(&team, rank, true), size, run));
     };
     std::thread::scope(|scope| {
         for number in 1..size {
             let thread = std::thread::Builder::new().stack_size(pool::STACK_BYTES);
             if thread.spawn_scoped(scope, move || rank(number)).is_err() {
                 // The ranks already started wait for the missing rank: the program cannot continue.
-                no_thread();
+                abort_without_thread();
             }
         }
         rank(0);
@@ -372,11 +372,11 @@ fn on_threads(size: u32, run: &(dyn Fn(&Member, u32) + Sync)) {
 }
 
 /// Aborts: a rank has no thread, and other ranks of the team may wait for the rank.
-pub(crate) fn no_thread() -> ! {
-    fail(c"gradus: the system gives no thread for a rank of a region\n")
+pub(crate) fn abort_without_thread() -> ! {
+    abort_with(c"gradus: the system gives no thread for a rank of a region\n")
 }
 
-fn fail(text: &CStr) -> ! {
+fn abort_with(text: &CStr) -> ! {
     // SAFETY: the text is valid, and nothing unwinds through this library.
     unsafe {
         libc::write(2, text.as_ptr().cast(), text.count_bytes());
@@ -391,7 +391,7 @@ fn fail(text: &CStr) -> ! {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gr_barrier(member: *const Member) {
     // SAFETY: promised by the caller.
-    unsafe { &*member }.team().wait();
+    unsafe { &*member }.team().barrier();
 }
 
 /// Returns whether this rank executes the current single region.
@@ -401,7 +401,7 @@ pub unsafe extern "C" fn gr_barrier(member: *const Member) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gr_single(member: *const Member) -> bool {
     // SAFETY: promised by the caller.
-    unsafe { &*member }.single()
+    unsafe { &*member }.claim_single()
 }
 
 /// The static share of rank `rank` of `size` in a loop of `trips` iterations: starts at the returned
@@ -427,7 +427,7 @@ pub unsafe extern "C" fn gr_part(rank: i64, size: i64, trips: i64, end: *mut i64
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gr_loop_begin(member: *const Member) {
     // SAFETY: promised by the caller.
-    unsafe { &*member }.loop_begin();
+    unsafe { &*member }.begin_shared_loop();
 }
 
 /// Fetches iterations of the loop begun last: the next `chunk` of `trips`; with `guided`, the next share of
@@ -446,7 +446,7 @@ pub unsafe extern "C" fn gr_loop_next(
     end: *mut i64,
 ) -> i64 {
     // SAFETY: promised by the caller.
-    let (first, after) = unsafe { &*member }.next_part(trips, chunk, guided);
+    let (first, after) = unsafe { &*member }.fetch_scheduled_chunk(trips, chunk, guided);
     // SAFETY: promised by the caller.
     unsafe { *end = after };
     first
@@ -454,10 +454,10 @@ pub unsafe extern "C" fn gr_loop_next(
 
 #[cfg(test)]
 mod tests {
-    use super::{gr_part, whole};
+    use super::{gr_part, round_up_to_chunk};
 
     #[test]
-    fn parts_follow_each_other() {
+    fn static_shares_are_contiguous() {
         for (trips, size) in [(0_i64, 3), (1, 4), (7, 2), (8, 4), (9, 4), (1 << 40, 7)] {
             let share = trips / size + i64::from(trips % size != 0);
             let mut done = 0;
@@ -473,10 +473,10 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_whole_chunks() {
+    fn rounds_up_to_whole_chunks() {
         for (iterations, chunk, wanted) in [(0, 0, 1), (0, 4, 4), (6, 4, 8), (8, 4, 8), (25, 1, 25)]
         {
-            assert_eq!(whole(iterations, chunk), wanted);
+            assert_eq!(round_up_to_chunk(iterations, chunk), wanted);
         }
     }
 }

@@ -10,14 +10,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Context of a thread.
 #[derive(Clone, Copy)]
-pub(crate) struct Strand {
+pub(crate) struct ThreadContext {
     /// Number of enclosing forks.
     pub(crate) depth: u32,
     /// Several threads of this library may be at work. The thread number is then the worker's index, unless
     /// the thread is a rank.
-    pub(crate) inside: bool,
+    pub(crate) is_parallel: bool,
     /// A region of this library encloses the code: tasks may run on other threads.
-    region: bool,
+    in_region: bool,
     /// The rank, directly in a team; else null.
     pub(crate) member: *const Member,
     /// Level of enclosing OpenMP-library regions at the start of the work.
@@ -26,59 +26,59 @@ pub(crate) struct Strand {
     pub(crate) is_final: bool,
     /// Requested number of threads for regions begun here, set here or at the start of the enclosing team; 0
     /// if unset.
-    pub(crate) wanted: u32,
+    pub(crate) requested_threads: u32,
     /// A region without ranks, nested in a region with ranks: the inner region has one thread.
-    pub(crate) alone: bool,
+    pub(crate) is_serial_region: bool,
 }
 
-const OUTSIDE: Strand = Strand {
+const OUTSIDE_REGIONS: ThreadContext = ThreadContext {
     depth: 0,
-    inside: false,
-    region: false,
+    is_parallel: false,
+    in_region: false,
     member: std::ptr::null(),
     foreign_level: 0,
     is_final: false,
-    wanted: 0,
-    alone: false,
+    requested_threads: 0,
+    is_serial_region: false,
 };
 
 thread_local! {
-    static STRAND: Cell<Strand> = const { Cell::new(OUTSIDE) };
+    static CONTEXT: Cell<ThreadContext> = const { Cell::new(OUTSIDE_REGIONS) };
 }
 
 /// Set once any work has queried its thread number: see [`must_not_wait`].
-static NUMBERED: AtomicBool = AtomicBool::new(false);
+static NUMBER_QUERIED: AtomicBool = AtomicBool::new(false);
 
 /// The context of the calling thread.
-pub(crate) fn here() -> Strand {
-    STRAND.get()
+pub(crate) fn current() -> ThreadContext {
+    CONTEXT.get()
 }
 
 /// The current fork depth.
 pub(crate) fn depth() -> u32 {
-    STRAND.get().depth
+    CONTEXT.get().depth
 }
 
 /// Returns whether the innermost region has no ranks: a single thread runs the code of all threads.
-pub(crate) fn is_one_for_all() -> bool {
-    let here = STRAND.get();
-    here.region && !here.inside
+pub(crate) fn is_region_without_ranks() -> bool {
+    let here = CONTEXT.get();
+    here.in_region && !here.is_parallel
 }
 
 /// Returns whether work created by the thread stays on the thread: in a final task, or in a rank of a team
 /// with fewer ranks than workers.
-pub(crate) fn is_closed() -> bool {
-    let here = STRAND.get();
+pub(crate) fn keeps_tasks_local() -> bool {
+    let here = CONTEXT.get();
     // SAFETY: a member lives while any thread's context refers to it.
-    here.is_final || !here.member.is_null() && unsafe { &*here.member }.is_narrow()
+    here.is_final || !here.member.is_null() && unsafe { &*here.member }.excludes_workers()
 }
 
 /// Begins a final task if `is_final`: until [`gr_final_end`], nested work runs in place, in program order.
 /// Returns the argument for [`gr_final_end`].
 #[unsafe(no_mangle)]
 pub extern "C" fn gr_final(is_final: bool) -> bool {
-    let before = STRAND.get();
-    STRAND.set(Strand {
+    let before = CONTEXT.get();
+    CONTEXT.set(ThreadContext {
         is_final: before.is_final || is_final,
         ..before
     });
@@ -88,51 +88,51 @@ pub extern "C" fn gr_final(is_final: bool) -> bool {
 /// Ends the effect of [`gr_final`].
 #[unsafe(no_mangle)]
 pub extern "C" fn gr_final_end(before: bool) {
-    STRAND.set(Strand {
+    CONTEXT.set(ThreadContext {
         is_final: before,
-        ..STRAND.get()
+        ..CONTEXT.get()
     });
 }
 
 /// Runs `work` as a worker, one fork level deeper.
-pub(crate) fn deeper<R>(depth: u32, work: impl FnOnce() -> R) -> R {
-    as_strand(depth + 1, std::ptr::null(), 0, work)
+pub(crate) fn with_deeper_fork<R>(depth: u32, work: impl FnOnce() -> R) -> R {
+    with_context(depth + 1, std::ptr::null(), 0, work)
 }
 
 /// Runs `work` as a rank of a team.
-pub(crate) fn as_member<R>(member: &Member, work: impl FnOnce() -> R) -> R {
-    let wanted = member.team().begun.wanted;
-    as_strand(1.max(depth()), member, wanted, work)
+pub(crate) fn with_rank<R>(member: &Member, work: impl FnOnce() -> R) -> R {
+    let wanted = member.team().begin_context.wanted;
+    with_context(1.max(depth()), member, wanted, work)
 }
 
-fn as_strand<R>(depth: u32, member: *const Member, wanted: u32, work: impl FnOnce() -> R) -> R {
-    let before = STRAND.replace(Strand {
+fn with_context<R>(depth: u32, member: *const Member, wanted: u32, work: impl FnOnce() -> R) -> R {
+    let before = CONTEXT.replace(ThreadContext {
         depth,
-        inside: true,
-        region: true,
+        is_parallel: true,
+        in_region: true,
         member,
         foreign_level: crate::omp::foreign_library::level(),
         is_final: false,
-        wanted,
-        alone: false,
+        requested_threads: wanted,
+        is_serial_region: false,
     });
     let result = work();
-    STRAND.set(before);
+    CONTEXT.set(before);
     result
 }
 
 /// Requests `threads` threads for regions begun by the calling thread.
-pub(crate) fn want(threads: u32) {
-    STRAND.set(Strand {
-        wanted: threads,
-        ..STRAND.get()
+pub(crate) fn request_threads(threads: u32) {
+    CONTEXT.set(ThreadContext {
+        requested_threads: threads,
+        ..CONTEXT.get()
     });
 }
 
 /// Sets the OpenMP-library level at which the thread's code continues.
-pub(crate) fn at_level(foreign_level: i32) {
-    let here = STRAND.get();
-    STRAND.set(Strand {
+pub(crate) fn set_foreign_level(foreign_level: i32) {
+    let here = CONTEXT.get();
+    CONTEXT.set(ThreadContext {
         foreign_level,
         ..here
     });
@@ -141,33 +141,33 @@ pub(crate) fn at_level(foreign_level: i32) {
 /// Returns whether the thread must not run other work while waiting for a loop of its own. Work that has
 /// queried its thread number may store data under that number, and other work on the thread could query the
 /// same number. A rank knows its number from the start.
-pub(crate) fn must_not_wait() -> bool {
-    let here = STRAND.get();
+pub(crate) fn must_not_run_other_work() -> bool {
+    let here = CONTEXT.get();
     // SAFETY: a member lives while any thread's context refers to it.
     let is_rank = !here.member.is_null() && unsafe { &*here.member }.team().size() > 1;
-    is_rank || here.inside && NUMBERED.load(Ordering::Relaxed)
+    is_rank || here.is_parallel && NUMBER_QUERIED.load(Ordering::Relaxed)
 }
 
 /// Returns whether the thread runs its loops alone: because other work is excluded while waiting, or because
 /// a final task requires program order.
-pub(crate) fn loops_alone() -> bool {
-    must_not_wait() || STRAND.get().is_final
+pub(crate) fn runs_loops_alone() -> bool {
+    must_not_run_other_work() || CONTEXT.get().is_final
 }
 
 /// Records that work has queried its thread number.
-pub(crate) fn numbered() {
-    NUMBERED.store(true, Ordering::Relaxed);
+pub(crate) fn mark_number_queried() {
+    NUMBER_QUERIED.store(true, Ordering::Relaxed);
 }
 
 /// Makes the thread a worker until [`gr_leave`], because the following code may create tasks. Returns the
 /// argument for [`gr_leave`].
 #[unsafe(no_mangle)]
 pub extern "C" fn gr_enter() -> bool {
-    let before = STRAND.get();
-    let enters = !before.inside;
+    let before = CONTEXT.get();
+    let enters = !before.is_parallel;
     if enters {
-        STRAND.set(Strand {
-            inside: true,
+        CONTEXT.set(ThreadContext {
+            is_parallel: true,
             foreign_level: crate::omp::foreign_library::level(),
             ..before
         });
@@ -179,10 +179,10 @@ pub extern "C" fn gr_enter() -> bool {
 #[unsafe(no_mangle)]
 pub extern "C" fn gr_leave(entered: bool) {
     if entered {
-        STRAND.set(Strand {
-            is_final: STRAND.get().is_final,
-            region: STRAND.get().region,
-            ..OUTSIDE
+        CONTEXT.set(ThreadContext {
+            is_final: CONTEXT.get().is_final,
+            in_region: CONTEXT.get().in_region,
+            ..OUTSIDE_REGIONS
         });
     }
 }
@@ -191,22 +191,22 @@ pub extern "C" fn gr_leave(entered: bool) {
 /// [`gr_region_end`].
 #[unsafe(no_mangle)]
 pub extern "C" fn gr_region() -> i32 {
-    let before = STRAND.get();
-    STRAND.set(Strand {
-        region: true,
-        alone: !before.member.is_null(),
+    let before = CONTEXT.get();
+    CONTEXT.set(ThreadContext {
+        in_region: true,
+        is_serial_region: !before.member.is_null(),
         ..before
     });
-    i32::from(before.region) | i32::from(before.alone) << 1
+    i32::from(before.in_region) | i32::from(before.is_serial_region) << 1
 }
 
 /// Ends the effect of [`gr_region`].
 #[unsafe(no_mangle)]
 pub extern "C" fn gr_region_end(before: i32) {
-    STRAND.set(Strand {
-        region: before & 1 != 0,
-        alone: before & 2 != 0,
-        ..STRAND.get()
+    CONTEXT.set(ThreadContext {
+        in_region: before & 1 != 0,
+        is_serial_region: before & 2 != 0,
+        ..CONTEXT.get()
     });
 }
 
@@ -215,8 +215,8 @@ pub extern "C" fn gr_region_end(before: i32) {
 /// regions, an OpenMP task runs on its creating thread, and a program may rely on the order.
 #[unsafe(no_mangle)]
 pub extern "C" fn gr_in_region() -> i32 {
-    let here = STRAND.get();
-    match (here.region, here.member.is_null()) {
+    let here = CONTEXT.get();
+    match (here.in_region, here.member.is_null()) {
         (true, false) => 2,
         (true, true) => 1,
         _ => crate::omp::foreign_library::has_threads().into(),

@@ -7,7 +7,7 @@ use std::ffi::c_void;
 /// A cache line; lowered code accesses the memory in whole vectors.
 const ALIGNMENT: usize = 64;
 /// Limit of cached free blocks per thread.
-const KEPT: usize = 16;
+const MAX_CACHED_BLOCKS: usize = 16;
 
 /// Blocks with sizes in bytes.
 struct Blocks(Vec<(usize, *mut c_void)>);
@@ -61,7 +61,7 @@ unsafe extern "C" fn gr_scratch_end(block: *mut c_void, bytes: i64) {
     let bytes = usize::try_from(bytes).unwrap_or(0).max(1);
     let kept = FREE.try_with(|free| {
         let blocks = &mut free.borrow_mut().0;
-        let fits = blocks.len() < KEPT;
+        let fits = blocks.len() < MAX_CACHED_BLOCKS;
         if fits {
             blocks.push((bytes, block));
         }
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_given_back_is_given_again() {
+    fn freed_blocks_are_reused() {
         let (a, b) = (gr_scratch(100_000), gr_scratch(100_000));
         assert!(a != b && a as usize % ALIGNMENT == 0);
         // SAFETY: both blocks belong to the calling thread.

@@ -43,7 +43,7 @@ fn call(entry: usize, place: *mut c_void) {
 }
 
 /// Returns whether ThreadSanitizer is active.
-pub(crate) fn watches() -> bool {
+pub(crate) fn is_active() -> bool {
     // SAFETY: the linker fills the table, and nothing writes to it.
     unsafe { gr_tsan_entries[0].is_some() }
 }
@@ -59,27 +59,27 @@ pub(crate) fn release(place: *mut c_void) {
 }
 
 /// Ignores the thread's accesses from here on.
-pub(crate) fn hide() {
+pub(crate) fn ignore_begin() {
     call(2, std::ptr::null_mut());
 }
 
 /// Ends the last [`hide`].
-pub(crate) fn show() {
+pub(crate) fn ignore_end() {
     call(3, std::ptr::null_mut());
 }
 
 /// Runs library code, with its accesses ignored.
-pub(crate) fn hidden<R>(work: impl FnOnce() -> R) -> R {
-    hide();
+pub(crate) fn with_accesses_ignored<R>(work: impl FnOnce() -> R) -> R {
+    ignore_begin();
     let result = work();
-    show();
+    ignore_end();
     result
 }
 
 /// Runs program code from inside [`hidden`].
-pub(crate) fn shown<R>(work: impl FnOnce() -> R) -> R {
-    show();
+pub(crate) fn with_accesses_checked<R>(work: impl FnOnce() -> R) -> R {
+    ignore_end();
     let result = work();
-    hide();
+    ignore_begin();
     result
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Records the participating workers, a bit for each.
-unsafe extern "C" fn note(lo: i64, hi: i64, context: *mut c_void) {
+unsafe extern "C" fn record_worker(lo: i64, hi: i64, context: *mut c_void) {
     let seen = unsafe { &*context.cast::<AtomicU64>() };
     for _ in lo..hi {
         let since = Instant::now();
@@ -19,7 +19,12 @@ unsafe extern "C" fn note(lo: i64, hi: i64, context: *mut c_void) {
     }
 }
 
-unsafe extern "C" fn meet(member: *const Member, rank: i32, _: i32, context: *mut c_void) {
+unsafe extern "C" fn barrier_rounds(
+    member: *const Member,
+    rank: i32,
+    _: i32,
+    context: *mut c_void,
+) {
     let seen = unsafe { &*context.cast::<AtomicU64>() };
     for _ in 0..20 {
         unsafe { gr_barrier(member) };
@@ -29,7 +34,7 @@ unsafe extern "C" fn meet(member: *const Member, rank: i32, _: i32, context: *mu
 
 /// A loop is shared by as many workers as there are processors; all workers join a team.
 #[test]
-fn no_more_workers_come_than_there_are_processors() {
+fn at_most_one_worker_per_processor() {
     let processors = std::thread::available_parallelism().map_or(1, Into::into);
     let workers = (4 * processors).min(60);
     __wrap_omp_set_num_threads(i32::try_from(workers).expect("a few"));
@@ -40,14 +45,14 @@ fn no_more_workers_come_than_there_are_processors() {
         let mut many = 0;
         for _ in 0..20 {
             let seen = AtomicU64::new(0);
-            unsafe { gr_for(0, 64, 1, note, context(&seen)) };
+            unsafe { gr_for(0, 64, 1, record_worker, context(&seen)) };
             many += usize::from(taking_part(&seen) > processors);
         }
         // Some workers are still awake after their start and after a team; a worker that falls asleep may be
         // woken again immediately.
         assert!(many < 5, "{many} of 20");
         let seen = AtomicU64::new(0);
-        unsafe { gr_team(0, meet, context(&seen)) };
+        unsafe { gr_team(0, barrier_rounds, context(&seen)) };
         assert_eq!(taking_part(&seen), workers);
     }
 }

@@ -22,7 +22,7 @@ const BOTH: &[&str] = &[
 ];
 
 /// The IR that clang emits for a file of `tests/cuda_headers`.
-fn compiled(file: &str, options: &[&str]) -> String {
+fn compile_to_ir(file: &str, options: &[&str]) -> String {
     let clang = std::env::var_os("GRADUS_CLANG").unwrap_or("clang-22".into());
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let output = Command::new(clang)
@@ -41,7 +41,7 @@ fn compiled(file: &str, options: &[&str]) -> String {
 
 fn device(file: &str) -> String {
     let half = ["--cuda-device-only", "--cuda-feature=+ptx80"];
-    compiled(file, &[BOTH, &half].concat())
+    compile_to_ir(file, &[BOTH, &half].concat())
 }
 
 fn host(file: &str) -> String {
@@ -52,7 +52,7 @@ fn host(file: &str) -> String {
         "-Xclang",
         "/dev/null",
     ];
-    compiled(file, &[BOTH, &half].concat())
+    compile_to_ir(file, &[BOTH, &half].concat())
 }
 
 /// Compiles both halves of `file`: the device half defines the kernels, the host half launches and registers
@@ -97,7 +97,7 @@ fn random_numbers() {
 #[test]
 fn plain_c_and_cplusplus() {
     for language in ["c", "c++"] {
-        assert!(compiled("host.c", &["-x", language]).contains("@cudaMalloc("));
+        assert!(compile_to_ir("host.c", &["-x", language]).contains("@cudaMalloc("));
     }
 }
 

@@ -50,7 +50,7 @@ unsafe extern "C" fn ranges(_: i64, _: i64, context: *mut c_void) {
 }
 
 #[test]
-fn a_final_task_runs_its_loops_itself_in_their_order() {
+fn final_task_runs_loops_serially() {
     let seen = AtomicI64::new(0);
     let before = gr_final(true);
     unsafe { gr_for(0, 1_000_000, 1, ranges, pointer(&seen)) };
@@ -64,7 +64,7 @@ unsafe extern "C" fn remainders(lo: i64, _: i64, context: *mut c_void) {
 }
 
 #[test]
-fn long_leaves_begin_where_cache_lines_do() {
+fn long_leaves_are_line_multiples() {
     for (trips, grain) in [(100_003, 1), (70_001, 6_669), (1_999_999, 12_345)] {
         let seen = AtomicI64::new(0);
         unsafe { gr_for(0, trips, grain, remainders, pointer(&seen)) };
@@ -85,7 +85,7 @@ fn loops_nest() {
     assert!(seen.iter().all(|n| n.load(Ordering::Relaxed) == 50));
 }
 
-unsafe extern "C" fn in_threads_of_their_own(lo: i64, hi: i64, context: *mut c_void) {
+unsafe extern "C" fn loops_in_new_threads(lo: i64, hi: i64, context: *mut c_void) {
     let seen: &Vec<AtomicU32> = unsafe { behind(context) };
     for _ in lo..hi {
         std::thread::scope(|threads| {
@@ -96,9 +96,9 @@ unsafe extern "C" fn in_threads_of_their_own(lo: i64, hi: i64, context: *mut c_v
 
 /// All workers wait for program threads that submit work to the pool.
 #[test]
-fn threads_that_workers_wait_for_find_workers() {
+fn external_loops_while_workers_block() {
     let seen: Vec<AtomicU32> = (0..100).map(|_| AtomicU32::new(0)).collect();
-    unsafe { gr_for(0, 50, 1, in_threads_of_their_own, pointer(&seen)) };
+    unsafe { gr_for(0, 50, 1, loops_in_new_threads, pointer(&seen)) };
     assert!(seen.iter().all(|n| n.load(Ordering::Relaxed) == 50));
 }
 
@@ -114,7 +114,7 @@ unsafe extern "C" fn plus(into: *mut c_void, from: *const c_void, _: *mut c_void
 }
 
 #[test]
-fn a_sum_has_the_same_bits_every_time() {
+fn sums_are_deterministic() {
     let sum = || {
         let (zero, mut result) = (0.0_f64, 10.0_f64);
         let (zero, out) = (pointer(&zero), (&raw mut result).cast());
@@ -153,7 +153,7 @@ unsafe extern "C" fn plus_each(into: *mut c_void, from: *const c_void, _: *mut c
 }
 
 #[test]
-fn sums_of_many_numbers_have_the_same_bits_every_time() {
+fn array_sums_are_deterministic() {
     let sums = || {
         let (zero, mut result) = ([0.0_f64; SUMS], [1.0_f64; SUMS]);
         let (zero, out) = (pointer(&zero), (&raw mut result).cast());
@@ -186,7 +186,7 @@ fn sums_of_many_numbers_have_the_same_bits_every_time() {
 }
 
 /// The first iteration waits for all others, at most ten seconds.
-unsafe extern "C" fn hold_up(lo: i64, hi: i64, _: *mut c_void, context: *mut c_void) {
+unsafe extern "C" fn block_first_iteration(lo: i64, hi: i64, _: *mut c_void, context: *mut c_void) {
     let [others, waited_for]: &[AtomicU32; 2] = unsafe { behind(context) };
     let until = Instant::now() + Duration::from_secs(10);
     if lo > 0 {
@@ -201,14 +201,26 @@ unsafe extern "C" fn hold_up(lo: i64, hi: i64, _: *mut c_void, context: *mut c_v
 
 /// Other workers take a reduction's unstarted leaves, however long a worker is blocked.
 #[test]
-fn a_reduction_waits_for_nothing_that_was_not_begun() {
+fn unstarted_leaves_are_stolen() {
     if gr_workers() < 2 {
         return;
     }
     let counts = [AtomicU32::new(0), AtomicU32::new(0)];
     let (zero, mut result) = (0.0_f64, 0.0_f64);
     let (zero, out) = (pointer(&zero), (&raw mut result).cast());
-    unsafe { gr_reduce(0, 64, 1, hold_up, plus, zero, out, 8, pointer(&counts)) };
+    unsafe {
+        gr_reduce(
+            0,
+            64,
+            1,
+            block_first_iteration,
+            plus,
+            zero,
+            out,
+            8,
+            pointer(&counts),
+        )
+    };
     assert_eq!(counts[1].load(Ordering::Relaxed), 63);
 }
 
@@ -235,7 +247,7 @@ unsafe extern "C" fn add_up(lo: i64, hi: i64, context: *mut c_void) {
 
 /// Workers steal leaves of each other's ranges, also while waiting for a nested loop.
 #[test]
-fn rows_that_take_long_are_shared() {
+fn long_ranges_are_stolen() {
     for _ in 0..50 {
         let seen: Vec<AtomicU32> = (0..512).map(|_| AtomicU32::new(0)).collect();
         unsafe { gr_for(0, 512, 1, uneven, pointer(&seen)) };
@@ -245,7 +257,7 @@ fn rows_that_take_long_are_shared() {
 
 /// The pauses are close to the spin time of workers: a lost wake-up would block the test forever.
 #[test]
-fn workers_that_fall_asleep_hear_every_call() {
+fn no_lost_wakeups() {
     let rounds = |first: u64| {
         for round in 0..400 {
             let seen: Vec<AtomicU32> = (0..64).map(|_| AtomicU32::new(0)).collect();
@@ -304,7 +316,7 @@ unsafe extern "C" fn leaf(context: *mut c_void) {
 }
 
 #[test]
-fn a_scope_waits_for_its_tasks_and_copies_what_they_get() {
+fn sync_waits_and_contexts_are_copied() {
     let sum = AtomicI64::new(0);
     let scope = Scope::default();
     for round in 1..=3 {
@@ -357,7 +369,7 @@ unsafe extern "C" fn phases(member: *const Member, _: i32, size: i32, context: *
 }
 
 #[test]
-fn a_team_keeps_its_ranks_together() {
+fn team_constructs_synchronize() {
     let phases_seen = Phases::default();
     unsafe { gr_team(0, phases, pointer(&phases_seen)) };
     let ranks = phases_seen.here.load(Ordering::Relaxed) / 100;
@@ -372,7 +384,12 @@ fn a_team_keeps_its_ranks_together() {
 }
 
 /// The first rank shares its loops with other workers, whether or not each has started its own rank.
-unsafe extern "C" fn first_works(member: *const Member, rank: i32, _: i32, context: *mut c_void) {
+unsafe extern "C" fn first_rank_runs_loop(
+    member: *const Member,
+    rank: i32,
+    _: i32,
+    context: *mut c_void,
+) {
     if rank == 0 {
         unsafe { gr_for(0, 50, 1, outer, context) };
     }
@@ -381,10 +398,10 @@ unsafe extern "C" fn first_works(member: *const Member, rank: i32, _: i32, conte
 
 /// A worker that runs a piece of another rank's loop does not start its own rank inside.
 #[test]
-fn a_rank_that_begins_late_waits_for_nobody_beneath_it() {
+fn late_ranks_do_not_deadlock() {
     for turn in 0..2_000 {
         let seen: Vec<AtomicU32> = (0..100).map(|_| AtomicU32::new(0)).collect();
-        unsafe { gr_team(0, first_works, pointer(&seen)) };
+        unsafe { gr_team(0, first_rank_runs_loop, pointer(&seen)) };
         assert!(seen.iter().all(|n| n.load(Ordering::Relaxed) == 50));
         if turn % 4 == 0 {
             std::thread::sleep(Duration::from_micros(200));
@@ -399,7 +416,7 @@ unsafe extern "C" fn team_in_loop(lo: i64, hi: i64, context: *mut c_void) {
 }
 
 #[test]
-fn a_team_inside_of_a_loop_has_one_rank() {
+fn nested_team_has_one_rank() {
     let phases_seen = Phases::default();
     unsafe { gr_for(0, 4, 1, team_in_loop, pointer(&phases_seen)) };
     assert_eq!(phases_seen.here.load(Ordering::Relaxed), 400);
@@ -408,14 +425,14 @@ fn a_team_inside_of_a_loop_has_one_rank() {
 /// Threads that ran work, compared with the thread of the team.
 struct Threads {
     team: std::thread::ThreadId,
-    strangers: AtomicU32,
+    other_threads: AtomicU32,
 }
 
-unsafe extern "C" fn tell_thread(lo: i64, hi: i64, context: *mut c_void) {
+unsafe extern "C" fn count_other_threads(lo: i64, hi: i64, context: *mut c_void) {
     let this: &Threads = unsafe { behind(context) };
     for _ in lo..hi {
         let stranger = std::thread::current().id() != this.team;
-        this.strangers
+        this.other_threads
             .fetch_add(u32::from(stranger), Ordering::Relaxed);
         std::thread::yield_now();
     }
@@ -423,25 +440,25 @@ unsafe extern "C" fn tell_thread(lo: i64, hi: i64, context: *mut c_void) {
 
 unsafe extern "C" fn alone(_: *const Member, _: i32, size: i32, context: *mut c_void) {
     assert_eq!(size, 1);
-    unsafe { gr_for(0, 1000, 1, tell_thread, context) };
+    unsafe { gr_for(0, 1000, 1, count_other_threads, context) };
 }
 
 /// A program that requests a single thread has allocated memory for a single thread.
 #[test]
-fn a_team_of_one_thread_works_alone() {
+fn single_thread_team_runs_alone() {
     let threads = Threads {
         team: std::thread::current().id(),
-        strangers: AtomicU32::new(0),
+        other_threads: AtomicU32::new(0),
     };
     unsafe { gr_team(1, alone, pointer(&threads)) };
-    assert_eq!(threads.strangers.load(Ordering::Relaxed), 0);
+    assert_eq!(threads.other_threads.load(Ordering::Relaxed), 0);
 }
 
 /// A forked process has no workers and waits for none. A team's ranks, as many as reported, are new threads.
 /// An alarm ends a process that hangs.
 #[cfg(unix)]
 #[test]
-fn a_forked_process_waits_for_no_worker() {
+fn forked_process_needs_no_worker() {
     let seen: Vec<AtomicU32> = (0..1000).map(|_| AtomicU32::new(0)).collect();
     unsafe { gr_for(0, 1000, 1, count, pointer(&seen)) };
     let phases_seen = Phases::default();
@@ -464,13 +481,13 @@ fn a_forked_process_waits_for_no_worker() {
     assert!(seen.iter().all(|n| n.load(Ordering::Relaxed) == 2));
 }
 
-unsafe extern "C" fn ask(_: *const Member, _: i32, _: i32, context: *mut c_void) {
+unsafe extern "C" fn query_region(_: *const Member, _: i32, _: i32, context: *mut c_void) {
     let answer: &AtomicI64 = unsafe { behind(context) };
     answer.fetch_add(gr_in_region().into(), Ordering::Relaxed);
 }
 
 #[test]
-fn who_runs_a_region_is_told_of_it() {
+fn in_region_query() {
     assert_eq!(gr_in_region(), 0);
     let outer = gr_region();
     assert_eq!(gr_in_region(), 1);
@@ -480,7 +497,7 @@ fn who_runs_a_region_is_told_of_it() {
     gr_region_end(outer);
     assert_eq!(gr_in_region(), 0);
     let answer = AtomicI64::new(0);
-    unsafe { gr_team(1, ask, pointer(&answer)) };
+    unsafe { gr_team(1, query_region, pointer(&answer)) };
     assert_eq!(answer.load(Ordering::Relaxed), 2);
     assert_eq!(gr_in_region(), 0);
 }

@@ -1,7 +1,7 @@
 //! CUDA arrays: memory with a format and extents, laid out row by row.
 
 use super::Status;
-use super::error::{Error, entry};
+use super::error::{Error, api_call};
 use super::memory::{self, Owner};
 use super::types::{Array, Extent, Format};
 use std::ffi::{c_int, c_uint, c_void};
@@ -10,7 +10,11 @@ use std::ffi::{c_int, c_uint, c_void};
 ///
 /// # Errors
 /// An invalid format, a width of 0, or no memory.
-pub(super) fn make(format: Format, extent: Extent, flags: c_uint) -> Result<Box<Array>, Error> {
+pub(super) fn new_array(
+    format: Format,
+    extent: Extent,
+    flags: c_uint,
+) -> Result<Box<Array>, Error> {
     let element = format.bytes().ok_or(Error::InvalidChannelDescriptor)?;
     let Extent {
         width,
@@ -71,22 +75,22 @@ unsafe extern "C" fn cudaMalloc3DArray(
     extent: Extent,
     flags: c_uint,
 ) -> Status {
-    entry(|| {
+    api_call(|| {
         // SAFETY: promised by the caller.
         let format = unsafe { format.as_ref() }.ok_or(Error::InvalidValue)?;
         if to.is_null() {
             return Err(Error::InvalidValue);
         }
-        let array = make(*format, extent, flags)?;
+        let array = new_array(*format, extent, flags)?;
         // SAFETY: promised by the caller.
-        unsafe { memory::give(to, Box::into_raw(array)) }
+        unsafe { memory::store_result(to, Box::into_raw(array)) }
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaFreeArray(array: *mut Array) -> Status {
     if array.is_null() {
-        return entry(|| Ok(()));
+        return api_call(|| Ok(()));
     }
     // SAFETY: the array came from `cudaMalloc3DArray` and is freed once.
     let array = unsafe { Box::from_raw(array) };
@@ -95,11 +99,11 @@ unsafe extern "C" fn cudaFreeArray(array: *mut Array) -> Status {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaGetChannelDesc(to: *mut Format, array: *const Array) -> Status {
-    entry(|| {
+    api_call(|| {
         // SAFETY: promised by the caller.
         let array = unsafe { array.as_ref() }.ok_or(Error::InvalidResourceHandle)?;
         // SAFETY: promised by the caller.
-        unsafe { memory::give(to, array.format) }
+        unsafe { memory::store_result(to, array.format) }
     })
 }
 
@@ -110,7 +114,7 @@ unsafe extern "C" fn cudaArrayGetInfo(
     flags: *mut c_uint,
     array: *const Array,
 ) -> Status {
-    entry(|| {
+    api_call(|| {
         // SAFETY: promised by the caller.
         let array = unsafe { array.as_ref() }.ok_or(Error::InvalidResourceHandle)?;
         let Array {
@@ -121,8 +125,8 @@ unsafe extern "C" fn cudaArrayGetInfo(
         } = *array;
         // Each of the three pointers may be null, if the caller ignores the value.
         unsafe {
-            let _ = memory::give(format, array.format);
-            let _ = memory::give(
+            let _ = memory::store_result(format, array.format);
+            let _ = memory::store_result(
                 extent,
                 Extent {
                     width,
@@ -130,7 +134,7 @@ unsafe extern "C" fn cudaArrayGetInfo(
                     depth,
                 },
             );
-            let _ = memory::give(flags, array.flags);
+            let _ = memory::store_result(flags, array.flags);
         }
         Ok(())
     })
@@ -146,27 +150,27 @@ unsafe extern "C" fn cudaCreateSurfaceObject(
     to: *mut u64,
     resource: *const super::types::Resource,
 ) -> Status {
-    entry(|| {
+    api_call(|| {
         // SAFETY: promised by the caller.
         let resource = unsafe { resource.as_ref() }.ok_or(Error::InvalidValue)?;
         if resource.kind != 0 || resource.pointer.is_null() {
             return Err(Error::InvalidValue);
         }
         // SAFETY: promised by the caller.
-        unsafe { memory::give(to, resource.pointer as u64) }
+        unsafe { memory::store_result(to, resource.pointer as u64) }
     })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaDestroySurfaceObject(_surface: u64) -> Status {
-    entry(|| Ok(()))
+    api_call(|| Ok(()))
 }
 
 /// The array that a resource points to.
 ///
 /// # Safety
 /// `pointer` is null or an array.
-pub(super) unsafe fn behind<'a>(pointer: *const c_void) -> Result<&'a Array, Error> {
+pub(super) unsafe fn array_at<'a>(pointer: *const c_void) -> Result<&'a Array, Error> {
     // SAFETY: promised by the caller.
     unsafe { pointer.cast::<Array>().as_ref() }.ok_or(Error::InvalidResourceHandle)
 }

@@ -2,7 +2,7 @@
 //! argument checks.
 
 use super::Status;
-use super::error::{Error, entry};
+use super::error::{Error, api_call};
 use super::memory::{self, Owner};
 use super::profile::{self, Activity};
 use super::types::{Array, Copy3D, Extent, Pitched};
@@ -42,7 +42,11 @@ impl Direction {
 
 /// Checks that `count` bytes at `pointer` may be the device end (or host end) of a copy. Memory not
 /// allocated by the runtime (variables, the host's own memory) passes every check.
-pub(super) fn end(pointer: *const c_void, count: usize, device: Option<bool>) -> Result<(), Error> {
+pub(super) fn check_end(
+    pointer: *const c_void,
+    count: usize,
+    device: Option<bool>,
+) -> Result<(), Error> {
     if pointer.is_null() {
         return Err(Error::InvalidValue);
     }
@@ -54,26 +58,31 @@ pub(super) fn end(pointer: *const c_void, count: usize, device: Option<bool>) ->
 }
 
 /// Checks both ends of a copy.
-pub(super) fn ends(
+pub(super) fn check_ends(
     to: *const c_void,
     from: *const c_void,
     count: usize,
     direction: Direction,
 ) -> Result<(), Error> {
-    end(to, count, direction.to_device)?;
-    end(from, count, direction.from_device)
+    check_end(to, count, direction.to_device)?;
+    check_end(from, count, direction.from_device)
 }
 
 /// An end of a copy: start, bytes per row, bytes per slice.
 #[derive(Clone, Copy)]
-struct Rows {
+struct CopyEnd {
     start: *mut u8,
     pitch: usize,
     slice: usize,
 }
 
 /// Copies `extent` (width in bytes).
-fn block(to: Rows, from: Rows, extent: Extent, direction: Direction) -> Result<(), Error> {
+fn copy_block(
+    to: CopyEnd,
+    from: CopyEnd,
+    extent: Extent,
+    direction: Direction,
+) -> Result<(), Error> {
     let Extent {
         width,
         height,
@@ -85,7 +94,7 @@ fn block(to: Rows, from: Rows, extent: Extent, direction: Direction) -> Result<(
     if height > 1 && (to.pitch < width || from.pitch < width) {
         return Err(Error::InvalidPitchValue);
     }
-    let span = |rows: Rows| {
+    let span = |rows: CopyEnd| {
         let slices = (depth - 1).checked_mul(rows.slice)?;
         let lines = (height - 1).checked_mul(rows.pitch)?;
         slices.checked_add(lines)?.checked_add(width)
@@ -93,12 +102,12 @@ fn block(to: Rows, from: Rows, extent: Extent, direction: Direction) -> Result<(
     let (Some(to_span), Some(from_span)) = (span(to), span(from)) else {
         return Err(Error::InvalidValue);
     };
-    end(to.start.cast(), to_span, direction.to_device)?;
-    end(from.start.cast(), from_span, direction.from_device)?;
-    profile::timed(direction.activity(), || {
+    check_end(to.start.cast(), to_span, direction.to_device)?;
+    check_end(from.start.cast(), from_span, direction.from_device)?;
+    profile::run_timed_activity(direction.activity(), || {
         for z in 0..depth {
             for y in 0..height {
-                let at = |rows: Rows| rows.start.wrapping_add(z * rows.slice + y * rows.pitch);
+                let at = |rows: CopyEnd| rows.start.wrapping_add(z * rows.slice + y * rows.pitch);
                 // SAFETY: the caller may access both spans; the spans in memory known to the runtime were
                 // checked.
                 unsafe { libc::memmove(at(to).cast(), at(from).cast(), width) };
@@ -109,9 +118,14 @@ fn block(to: Rows, from: Rows, extent: Extent, direction: Direction) -> Result<(
 }
 
 /// Copies `count` bytes.
-fn line(to: *mut c_void, from: *const c_void, count: usize, kind: c_int) -> Result<(), Error> {
+fn copy_bytes(
+    to: *mut c_void,
+    from: *const c_void,
+    count: usize,
+    kind: c_int,
+) -> Result<(), Error> {
     let direction = Direction::new(kind)?;
-    let rows = |start: *mut c_void| Rows {
+    let rows = |start: *mut c_void| CopyEnd {
         start: start.cast(),
         pitch: 0,
         slice: 0,
@@ -121,7 +135,7 @@ fn line(to: *mut c_void, from: *const c_void, count: usize, kind: c_int) -> Resu
         height: 1,
         depth: 1,
     };
-    block(rows(to), rows(from.cast_mut()), extent, direction)
+    copy_block(rows(to), rows(from.cast_mut()), extent, direction)
 }
 
 #[unsafe(no_mangle)]
@@ -131,7 +145,7 @@ extern "C" fn cudaMemcpy(
     count: usize,
     kind: c_int,
 ) -> Status {
-    entry(|| line(to, from, count, kind))
+    api_call(|| copy_bytes(to, from, count, kind))
 }
 
 #[unsafe(no_mangle)]
@@ -142,11 +156,11 @@ extern "C" fn cudaMemcpyPeer(
     from_device: c_int,
     count: usize,
 ) -> Status {
-    entry(|| {
+    api_call(|| {
         if to_device != 0 || from_device != 0 {
             return Err(Error::InvalidDevice);
         }
-        line(to, from, count, 3)
+        copy_bytes(to, from, count, 3)
     })
 }
 
@@ -160,9 +174,9 @@ extern "C" fn cudaMemcpy2D(
     height: usize,
     kind: c_int,
 ) -> Status {
-    entry(|| {
+    api_call(|| {
         let direction = Direction::new(kind)?;
-        let rows = |start: *mut c_void, pitch| Rows {
+        let rows = |start: *mut c_void, pitch| CopyEnd {
             start: start.cast(),
             pitch,
             slice: 0,
@@ -172,7 +186,7 @@ extern "C" fn cudaMemcpy2D(
             height,
             depth: 1,
         };
-        block(
+        copy_block(
             rows(to, to_pitch),
             rows(from.cast_mut(), from_pitch),
             extent,
@@ -186,17 +200,17 @@ extern "C" fn cudaMemcpy2D(
 ///
 /// # Safety
 /// `array` is null or an array.
-unsafe fn corner(
+unsafe fn array_or_pitched_end(
     array: *mut Array,
     memory: &Pitched,
     place: super::types::Place,
-) -> Result<(Rows, usize), Error> {
+) -> Result<(CopyEnd, usize), Error> {
     // SAFETY: promised by the caller.
     if let Some(array) = unsafe { array.as_ref() } {
         let offset = place.z * array.slice + place.y * array.pitch + place.x * array.element;
         let start = array.data.wrapping_add(offset);
         return Ok((
-            Rows {
+            CopyEnd {
                 start,
                 pitch: array.pitch,
                 slice: array.slice,
@@ -211,7 +225,7 @@ unsafe fn corner(
     let offset = place.z * slice + place.y * memory.pitch + place.x;
     let start = memory.ptr.cast::<u8>().wrapping_add(offset);
     Ok((
-        Rows {
+        CopyEnd {
             start,
             pitch: memory.pitch,
             slice,
@@ -222,23 +236,25 @@ unsafe fn corner(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaMemcpy3D(copy: *const Copy3D) -> Status {
-    entry(|| {
+    api_call(|| {
         // SAFETY: promised by the caller.
         let copy = unsafe { copy.as_ref() }.ok_or(Error::InvalidValue)?;
         let direction = Direction::new(copy.kind)?;
         // SAFETY: promised by the caller.
-        let (to, to_element) = unsafe { corner(copy.dst_array, &copy.dst, copy.dst_pos)? };
+        let (to, to_element) =
+            unsafe { array_or_pitched_end(copy.dst_array, &copy.dst, copy.dst_pos)? };
         // SAFETY: promised by the caller.
-        let (from, from_element) = unsafe { corner(copy.src_array, &copy.src, copy.src_pos)? };
+        let (from, from_element) =
+            unsafe { array_or_pitched_end(copy.src_array, &copy.src, copy.src_pos)? };
         // With an array the width counts the array's elements, else bytes.
         let mut extent = copy.extent;
         extent.width *= to_element.max(from_element);
-        block(to, from, extent, direction)
+        copy_block(to, from, extent, direction)
     })
 }
 
 /// Fills `extent` with a byte.
-fn fill(to: Rows, value: c_int, extent: Extent) -> Result<(), Error> {
+fn fill(to: CopyEnd, value: c_int, extent: Extent) -> Result<(), Error> {
     let Extent {
         width,
         height,
@@ -248,8 +264,8 @@ fn fill(to: Rows, value: c_int, extent: Extent) -> Result<(), Error> {
         return Ok(());
     }
     let span = (depth - 1) * to.slice + (height - 1) * to.pitch + width;
-    end(to.start.cast(), span, None)?;
-    profile::timed(Activity::Fill, || {
+    check_end(to.start.cast(), span, None)?;
+    profile::run_timed_activity(Activity::Fill, || {
         for z in 0..depth {
             for y in 0..height {
                 let start = to.start.wrapping_add(z * to.slice + y * to.pitch);
@@ -263,7 +279,7 @@ fn fill(to: Rows, value: c_int, extent: Extent) -> Result<(), Error> {
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaMemset(to: *mut c_void, value: c_int, count: usize) -> Status {
-    let rows = Rows {
+    let rows = CopyEnd {
         start: to.cast(),
         pitch: 0,
         slice: 0,
@@ -273,7 +289,7 @@ extern "C" fn cudaMemset(to: *mut c_void, value: c_int, count: usize) -> Status 
         height: 1,
         depth: 1,
     };
-    entry(|| fill(rows, value, extent))
+    api_call(|| fill(rows, value, extent))
 }
 
 #[unsafe(no_mangle)]
@@ -284,12 +300,12 @@ extern "C" fn cudaMemset2D(
     width: usize,
     height: usize,
 ) -> Status {
-    let rows = Rows {
+    let rows = CopyEnd {
         start: to.cast(),
         pitch,
         slice: 0,
     };
-    entry(|| {
+    api_call(|| {
         fill(
             rows,
             value,
@@ -304,16 +320,16 @@ extern "C" fn cudaMemset2D(
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaMemset3D(to: Pitched, value: c_int, extent: Extent) -> Status {
-    let rows = Rows {
+    let rows = CopyEnd {
         start: to.ptr.cast(),
         pitch: to.pitch,
         slice: to.pitch * to.ysize,
     };
-    entry(|| fill(rows, value, extent))
+    api_call(|| fill(rows, value, extent))
 }
 
 /// The address of a symbol: host and device share the variable.
-fn symbol(symbol: *const c_void, offset: usize) -> Result<*mut c_void, Error> {
+fn symbol_address(symbol: *const c_void, offset: usize) -> Result<*mut c_void, Error> {
     match symbol.is_null() {
         true => Err(Error::InvalidSymbol),
         false => Ok(symbol.cast_mut().wrapping_byte_add(offset)),
@@ -328,8 +344,8 @@ extern "C" fn cudaMemcpyToSymbol(
     offset: usize,
     kind: c_int,
 ) -> Status {
-    entry(|| match kind {
-        1 | 3 | 4 => line(symbol(to, offset)?, from, count, kind),
+    api_call(|| match kind {
+        1 | 3 | 4 => copy_bytes(symbol_address(to, offset)?, from, count, kind),
         _ => Err(Error::InvalidMemcpyDirection),
     })
 }
@@ -342,8 +358,8 @@ extern "C" fn cudaMemcpyFromSymbol(
     offset: usize,
     kind: c_int,
 ) -> Status {
-    entry(|| match kind {
-        2..=4 => line(to, symbol(from, offset)?, count, kind),
+    api_call(|| match kind {
+        2..=4 => copy_bytes(to, symbol_address(from, offset)?, count, kind),
         _ => Err(Error::InvalidMemcpyDirection),
     })
 }
@@ -351,7 +367,7 @@ extern "C" fn cudaMemcpyFromSymbol(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaGetSymbolAddress(to: *mut *mut c_void, from: *const c_void) -> Status {
     // SAFETY: promised by the caller.
-    entry(|| unsafe { memory::give(to, symbol(from, 0)?) })
+    api_call(|| unsafe { memory::store_result(to, symbol_address(from, 0)?) })
 }
 
 #[unsafe(no_mangle)]
@@ -364,7 +380,7 @@ extern "C" fn cudaMemcpyToArray(
     kind: c_int,
 ) -> Status {
     // SAFETY: promised by the caller.
-    entry(|| unsafe { wrapped(to, [x, y], from.cast_mut().cast(), count, kind, true) })
+    api_call(|| unsafe { copy_array_rows(to, [x, y], from.cast_mut().cast(), count, kind, true) })
 }
 
 #[unsafe(no_mangle)]
@@ -377,14 +393,14 @@ extern "C" fn cudaMemcpyFromArray(
     kind: c_int,
 ) -> Status {
     // SAFETY: promised by the caller.
-    entry(|| unsafe { wrapped(from.cast_mut(), [x, y], to.cast(), count, kind, false) })
+    api_call(|| unsafe { copy_array_rows(from.cast_mut(), [x, y], to.cast(), count, kind, false) })
 }
 
 /// Copies `count` bytes between memory and the rows of an array, starting at byte `x` of row `y`.
 ///
 /// # Safety
 /// `array` is null or an array.
-unsafe fn wrapped(
+unsafe fn copy_array_rows(
     array: *mut Array,
     [x, y]: [usize; 2],
     memory: *mut u8,
@@ -403,12 +419,12 @@ unsafe fn wrapped(
     while done < count {
         let part = (width - column).min(count - done);
         let start = array.data.wrapping_add(row * array.pitch + column);
-        let inside = Rows {
+        let inside = CopyEnd {
             start,
             pitch: 0,
             slice: 0,
         };
-        let outside = Rows {
+        let outside = CopyEnd {
             start: memory.wrapping_add(done),
             pitch: 0,
             slice: 0,
@@ -419,8 +435,8 @@ unsafe fn wrapped(
             depth: 1,
         };
         match into {
-            true => block(inside, outside, extent, direction)?,
-            false => block(outside, inside, extent, direction)?,
+            true => copy_block(inside, outside, extent, direction)?,
+            false => copy_block(outside, inside, extent, direction)?,
         }
         (done, column, row) = (done + part, 0, row + 1);
     }
@@ -436,14 +452,14 @@ unsafe fn rectangle(
     [x, y]: [usize; 2],
     width: usize,
     height: usize,
-) -> Result<Rows, Error> {
+) -> Result<CopyEnd, Error> {
     // SAFETY: promised by the caller.
     let array = unsafe { array.as_ref() }.ok_or(Error::InvalidValue)?;
     if x + width > array.width * array.element || y + height > array.height.max(1) {
         return Err(Error::InvalidValue);
     }
     let start = array.data.wrapping_add(y * array.pitch + x);
-    Ok(Rows {
+    Ok(CopyEnd {
         start,
         pitch: array.pitch,
         slice: array.slice,
@@ -461,16 +477,16 @@ extern "C" fn cudaMemcpy2DToArray(
     height: usize,
     kind: c_int,
 ) -> Status {
-    entry(|| {
+    api_call(|| {
         let direction = Direction::new(kind)?;
         // SAFETY: promised by the caller.
         let to = unsafe { rectangle(to, [x, y], width, height)? };
-        let from = Rows {
+        let from = CopyEnd {
             start: from.cast_mut().cast(),
             pitch,
             slice: 0,
         };
-        block(
+        copy_block(
             to,
             from,
             Extent {
@@ -494,16 +510,16 @@ extern "C" fn cudaMemcpy2DFromArray(
     height: usize,
     kind: c_int,
 ) -> Status {
-    entry(|| {
+    api_call(|| {
         let direction = Direction::new(kind)?;
         // SAFETY: promised by the caller.
         let from = unsafe { rectangle(from.cast_mut(), [x, y], width, height)? };
-        let to = Rows {
+        let to = CopyEnd {
             start: to.cast(),
             pitch,
             slice: 0,
         };
-        block(
+        copy_block(
             to,
             from,
             Extent {
@@ -579,7 +595,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_keep_what_lies_between_them() {
+    fn pitched_copies_preserve_padding() {
         let from: Vec<u8> = (0..12).collect();
         let mut to = [99_u8; 15];
         let at = to.as_mut_ptr().cast();

@@ -2,9 +2,9 @@
 //! program's kernels are compiled for, at least 7.0. The multiprocessors are the pool's workers.
 
 use super::Status;
-use super::error::{self, Error, entry};
+use super::error::{self, Error, api_call};
 use super::kernels::capability;
-use super::memory::{self, give};
+use super::memory::{self, store_result};
 use super::types::DeviceProperties;
 use std::ffi::{CStr, c_char, c_int, c_uint};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -24,8 +24,8 @@ const VERSION: c_int = 12_020;
 const PCI: &CStr = c"0000:00:00.0";
 
 static FLAGS: AtomicU32 = AtomicU32::new(0);
-static CACHE: AtomicU32 = AtomicU32::new(0);
-static BANKS: AtomicU32 = AtomicU32::new(1);
+static CACHE_CONFIG: AtomicU32 = AtomicU32::new(0);
+static SHARED_MEM_CONFIG: AtomicU32 = AtomicU32::new(1);
 /// Device limits by number, with CUDA's initial values.
 static LIMITS: [AtomicUsize; 7] = [
     AtomicUsize::new(1024),
@@ -51,14 +51,14 @@ pub(super) fn memory() -> (usize, usize) {
 }
 
 /// Checks that a device exists: only number 0 does.
-pub(super) fn is_there(device: c_int) -> Result<(), Error> {
+pub(super) fn check_device(device: c_int) -> Result<(), Error> {
     match device {
         0 => Ok(()),
         _ => Err(Error::InvalidDevice),
     }
 }
 
-fn processors() -> c_int {
+fn multiprocessors() -> c_int {
     crate::pool::gr_workers()
 }
 
@@ -90,7 +90,7 @@ fn properties() -> DeviceProperties {
         texture_alignment: 512,
         texture_pitch_alignment: 32,
         overlap: 1,
-        processors: processors(),
+        processors: multiprocessors(),
         timeout: 0,
         integrated: 0,
         maps_host: 1,
@@ -212,10 +212,10 @@ fn attribute(number: c_int) -> Option<c_int> {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaGetDeviceProperties(to: *mut DeviceProperties, device: c_int) -> Status {
-    entry(|| {
-        is_there(device)?;
+    api_call(|| {
+        check_device(device)?;
         // SAFETY: promised by the caller.
-        unsafe { give(to, properties()) }
+        unsafe { store_result(to, properties()) }
     })
 }
 
@@ -225,38 +225,38 @@ unsafe extern "C" fn cudaDeviceGetAttribute(
     number: c_int,
     device: c_int,
 ) -> Status {
-    entry(|| {
-        is_there(device)?;
+    api_call(|| {
+        check_device(device)?;
         let value = attribute(number).ok_or(Error::InvalidValue)?;
         // SAFETY: promised by the caller.
-        unsafe { give(to, value) }
+        unsafe { store_result(to, value) }
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaGetDeviceCount(to: *mut c_int) -> Status {
     // SAFETY: promised by the caller.
-    entry(|| unsafe { give(to, 1) })
+    api_call(|| unsafe { store_result(to, 1) })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaGetDevice(to: *mut c_int) -> Status {
     // SAFETY: promised by the caller.
-    entry(|| unsafe { give(to, 0) })
+    api_call(|| unsafe { store_result(to, 0) })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaSetDevice(device: c_int) -> Status {
-    entry(|| is_there(device))
+    api_call(|| check_device(device))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaSetValidDevices(devices: *const c_int, count: c_int) -> Status {
-    entry(|| {
+    api_call(|| {
         let count = usize::try_from(count).map_err(|_| Error::InvalidValue)?;
         for i in 0..count {
             // SAFETY: promised by the caller.
-            is_there(unsafe { *devices.wrapping_add(i) })?;
+            check_device(unsafe { *devices.wrapping_add(i) })?;
         }
         Ok(())
     })
@@ -265,7 +265,7 @@ unsafe extern "C" fn cudaSetValidDevices(devices: *const c_int, count: c_int) ->
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaChooseDevice(to: *mut c_int, _like: *const DeviceProperties) -> Status {
     // SAFETY: promised by the caller.
-    entry(|| unsafe { give(to, 0) })
+    api_call(|| unsafe { store_result(to, 0) })
 }
 
 #[unsafe(no_mangle)]
@@ -274,8 +274,8 @@ unsafe extern "C" fn cudaDeviceGetPCIBusId(
     length: c_int,
     device: c_int,
 ) -> Status {
-    entry(|| {
-        is_there(device)?;
+    api_call(|| {
+        check_device(device)?;
         let bytes = PCI.to_bytes_with_nul();
         if to.is_null() || usize::try_from(length).unwrap_or(0) < bytes.len() {
             return Err(Error::InvalidValue);
@@ -288,42 +288,42 @@ unsafe extern "C" fn cudaDeviceGetPCIBusId(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaDeviceGetByPCIBusId(to: *mut c_int, id: *const c_char) -> Status {
-    entry(|| {
+    api_call(|| {
         // SAFETY: promised by the caller.
         if id.is_null() || unsafe { CStr::from_ptr(id) } != PCI {
             return Err(Error::InvalidValue);
         }
         // SAFETY: promised by the caller.
-        unsafe { give(to, 0) }
+        unsafe { store_result(to, 0) }
     })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaSetDeviceFlags(flags: c_uint) -> Status {
     FLAGS.store(flags, Ordering::Relaxed);
-    entry(|| Ok(()))
+    api_call(|| Ok(()))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaGetDeviceFlags(to: *mut c_uint) -> Status {
     // SAFETY: promised by the caller.
-    entry(|| unsafe { give(to, FLAGS.load(Ordering::Relaxed)) })
+    api_call(|| unsafe { store_result(to, FLAGS.load(Ordering::Relaxed)) })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaDeviceSynchronize() -> Status {
-    entry(|| Ok(()))
+    api_call(|| Ok(()))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaThreadSynchronize() -> Status {
-    entry(|| Ok(()))
+    api_call(|| Ok(()))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaDeviceReset() -> Status {
     memory::reset();
-    error::forget();
+    error::clear_errors();
     0
 }
 
@@ -334,8 +334,8 @@ extern "C" fn cudaThreadExit() -> Status {
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaDeviceSetCacheConfig(config: c_uint) -> Status {
-    CACHE.store(config, Ordering::Relaxed);
-    entry(|| Ok(()))
+    CACHE_CONFIG.store(config, Ordering::Relaxed);
+    api_call(|| Ok(()))
 }
 
 #[unsafe(no_mangle)]
@@ -346,19 +346,19 @@ extern "C" fn cudaThreadSetCacheConfig(config: c_uint) -> Status {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaDeviceGetCacheConfig(to: *mut c_uint) -> Status {
     // SAFETY: promised by the caller.
-    entry(|| unsafe { give(to, CACHE.load(Ordering::Relaxed)) })
+    api_call(|| unsafe { store_result(to, CACHE_CONFIG.load(Ordering::Relaxed)) })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaDeviceSetSharedMemConfig(config: c_uint) -> Status {
-    BANKS.store(config, Ordering::Relaxed);
-    entry(|| Ok(()))
+    SHARED_MEM_CONFIG.store(config, Ordering::Relaxed);
+    api_call(|| Ok(()))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaDeviceGetSharedMemConfig(to: *mut c_uint) -> Status {
     // SAFETY: promised by the caller.
-    entry(|| unsafe { give(to, BANKS.load(Ordering::Relaxed)) })
+    api_call(|| unsafe { store_result(to, SHARED_MEM_CONFIG.load(Ordering::Relaxed)) })
 }
 
 fn limit(number: c_int) -> Result<&'static AtomicUsize, Error> {
@@ -370,7 +370,7 @@ fn limit(number: c_int) -> Result<&'static AtomicUsize, Error> {
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaDeviceSetLimit(number: c_int, value: usize) -> Status {
-    entry(|| {
+    api_call(|| {
         limit(number)?.store(value, Ordering::Relaxed);
         Ok(())
     })
@@ -379,39 +379,39 @@ extern "C" fn cudaDeviceSetLimit(number: c_int, value: usize) -> Status {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaDeviceGetLimit(to: *mut usize, number: c_int) -> Status {
     // SAFETY: promised by the caller.
-    entry(|| unsafe { give(to, limit(number)?.load(Ordering::Relaxed)) })
+    api_call(|| unsafe { store_result(to, limit(number)?.load(Ordering::Relaxed)) })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaDeviceCanAccessPeer(to: *mut c_int, device: c_int, peer: c_int) -> Status {
-    entry(|| {
-        is_there(device)?;
-        is_there(peer)?;
+    api_call(|| {
+        check_device(device)?;
+        check_device(peer)?;
         // SAFETY: promised by the caller.
-        unsafe { give(to, 0) }
+        unsafe { store_result(to, 0) }
     })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaDeviceEnablePeerAccess(_peer: c_int, _flags: c_uint) -> Status {
-    entry(|| Err(Error::InvalidDevice))
+    api_call(|| Err(Error::InvalidDevice))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaDeviceDisablePeerAccess(_peer: c_int) -> Status {
-    entry(|| Err(Error::InvalidDevice))
+    api_call(|| Err(Error::InvalidDevice))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaDriverGetVersion(to: *mut c_int) -> Status {
     // SAFETY: promised by the caller.
-    entry(|| unsafe { give(to, VERSION) })
+    api_call(|| unsafe { store_result(to, VERSION) })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaRuntimeGetVersion(to: *mut c_int) -> Status {
     // SAFETY: promised by the caller.
-    entry(|| unsafe { give(to, VERSION) })
+    api_call(|| unsafe { store_result(to, VERSION) })
 }
 
 #[unsafe(no_mangle)]
@@ -421,12 +421,12 @@ extern "C" fn cuInit(_flags: c_uint) -> Status {
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaProfilerStart() -> Status {
-    entry(|| Ok(()))
+    api_call(|| Ok(()))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaProfilerStop() -> Status {
-    entry(|| Ok(()))
+    api_call(|| Ok(()))
 }
 
 #[cfg(test)]

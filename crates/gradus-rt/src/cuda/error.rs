@@ -160,83 +160,84 @@ errors! {
 }
 
 thread_local! {
-    static LAST: Cell<Status> = const { Cell::new(0) };
+    static LAST_ERROR: Cell<Status> = const { Cell::new(0) };
 }
 
 /// The error of a failed kernel; 0 if none failed.
-static STICKY: AtomicI32 = AtomicI32::new(0);
+static KERNEL_FAILURE: AtomicI32 = AtomicI32::new(0);
 
 /// Runs a call of the interface and returns its status; after a kernel failure `work` does not run.
-pub(super) fn entry(work: impl FnOnce() -> Result<(), Error>) -> Status {
-    let sticky = STICKY.load(Ordering::Relaxed);
+pub(super) fn api_call(work: impl FnOnce() -> Result<(), Error>) -> Status {
+    let sticky = KERNEL_FAILURE.load(Ordering::Relaxed);
     if sticky != 0 {
         return sticky;
     }
     match work() {
         Ok(()) => 0,
-        Err(error) => keep(error),
+        Err(error) => set_last(error),
     }
 }
 
 /// Stores `error` as the thread's last error, and returns its code.
 #[cold]
-pub(super) fn keep(error: Error) -> Status {
-    LAST.set(error as Status);
+pub(super) fn set_last(error: Error) -> Status {
+    LAST_ERROR.set(error as Status);
     error as Status
 }
 
 /// Records a kernel failure, which every later call returns.
 #[cold]
-pub(super) fn stick(error: Error) {
+pub(super) fn set_kernel_failure(error: Error) {
     // The first failure is reported.
-    let _ = STICKY.compare_exchange(0, error as Status, Ordering::Relaxed, Ordering::Relaxed);
+    let _ =
+        KERNEL_FAILURE.compare_exchange(0, error as Status, Ordering::Relaxed, Ordering::Relaxed);
 }
 
 /// Returns true if a kernel failed.
-pub(super) fn is_stuck() -> bool {
-    STICKY.load(Ordering::Relaxed) != 0
+pub(super) fn has_kernel_failure() -> bool {
+    KERNEL_FAILURE.load(Ordering::Relaxed) != 0
 }
 
 /// Clears all errors, as after a device reset.
-pub(super) fn forget() {
-    STICKY.store(0, Ordering::Relaxed);
-    LAST.set(0);
+pub(super) fn clear_errors() {
+    KERNEL_FAILURE.store(0, Ordering::Relaxed);
+    LAST_ERROR.set(0);
 }
 
 /// The last error of the calling thread, or the kernel failure.
-pub(super) fn last() -> Status {
-    match STICKY.load(Ordering::Relaxed) {
-        0 => LAST.get(),
+pub(super) fn last_error() -> Status {
+    match KERNEL_FAILURE.load(Ordering::Relaxed) {
+        0 => LAST_ERROR.get(),
         sticky => sticky,
     }
 }
 
-fn row(error: Status) -> Option<&'static (Status, &'static CStr, &'static CStr)> {
+fn table_row(error: Status) -> Option<&'static (Status, &'static CStr, &'static CStr)> {
     TABLE.iter().find(|row| row.0 == error)
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaGetLastError() -> Status {
-    let error = last();
-    LAST.set(0);
+    let error = last_error();
+    LAST_ERROR.set(0);
     error
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaPeekAtLastError() -> Status {
-    last()
+    last_error()
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaGetErrorName(error: Status) -> *const c_char {
-    row(error)
+    table_row(error)
         .map_or(c"unrecognized error code", |row| row.1)
         .as_ptr()
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaGetErrorString(error: Status) -> *const c_char {
-    row(error)
+    table_row(error)
         .map_or(c"unrecognized error code", |row| row.2)
         .as_ptr()
 }
@@ -260,9 +261,9 @@ mod tests {
     }
 
     #[test]
-    fn the_last_error_is_told_once() {
-        assert_eq!(entry(|| Err(Error::InvalidValue)), 1);
-        assert_eq!(entry(|| Ok(())), 0);
+    fn get_last_error_resets() {
+        assert_eq!(api_call(|| Err(Error::InvalidValue)), 1);
+        assert_eq!(api_call(|| Ok(())), 0);
         assert_eq!(cudaPeekAtLastError(), 1);
         assert_eq!(cudaGetLastError(), 1);
         assert_eq!(cudaGetLastError(), 0);

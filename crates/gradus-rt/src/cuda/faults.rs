@@ -22,41 +22,41 @@ type Part = unsafe extern "C" fn(lo: i64, hi: i64, context: *mut c_void);
 /// (rbx, rbp and r12 to r15).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Place {
+pub(crate) struct SavedState {
     stack: u64,
     code: u64,
-    kept: [u64; 6],
+    callee_saved: [u64; 6],
 }
 
 thread_local! {
     /// State of the launch that the thread runs.
-    static LAUNCH: Cell<Place> = const { Cell::new(Place { stack: 0, code: 0, kept: [0; 6] }) };
+    static LAUNCH: Cell<SavedState> = const { Cell::new(SavedState { stack: 0, code: 0, callee_saved: [0; 6] }) };
     /// State at which the thread continues after a fault; null if the thread runs no kernel.
-    static GUARD: Cell<*const Place> = const { Cell::new(null()) };
+    static RECOVERY_STATE: Cell<*const SavedState> = const { Cell::new(null()) };
 }
 
 /// Returns true if the calling thread runs a kernel.
 pub(crate) fn is_in_kernel() -> bool {
-    !GUARD.get().is_null()
+    !RECOVERY_STATE.get().is_null()
 }
 
 /// Begins a kernel on the calling thread, until [`end`]. After a fault the thread continues at `place`.
-pub(super) fn begin(place: Place) {
-    machine::listen();
+pub(super) fn begin(place: SavedState) {
+    machine::install_handlers();
     LAUNCH.set(place);
-    GUARD.set(LAUNCH.with(|launch| launch.as_ptr().cast_const()));
+    RECOVERY_STATE.set(LAUNCH.with(|launch| launch.as_ptr().cast_const()));
 }
 
 /// Ends the kernel.
 pub(super) fn end() {
-    GUARD.set(null());
+    RECOVERY_STATE.set(null());
 }
 
 /// Runs work that does not belong to the kernel.
-pub(crate) fn aside<R>(work: impl FnOnce() -> R) -> R {
-    let before = GUARD.replace(null());
+pub(crate) fn without_recovery<R>(work: impl FnOnce() -> R) -> R {
+    let before = RECOVERY_STATE.replace(null());
     let done = work();
-    GUARD.set(before);
+    RECOVERY_STATE.set(before);
     done
 }
 
@@ -65,11 +65,11 @@ pub(crate) fn aside<R>(work: impl FnOnce() -> R) -> R {
 /// # Safety
 /// The caller may run the part with the given arguments.
 pub(crate) unsafe fn run(part: Part, lo: i64, hi: i64, context: *mut c_void) {
-    if super::error::is_stuck() {
+    if super::error::has_kernel_failure() {
         return;
     }
-    let mut place = Place::default();
-    let before = GUARD.get();
+    let mut place = SavedState::default();
+    let before = RECOVERY_STATE.get();
     // SAFETY: promised by the caller; the place lives until the call has returned, once or twice.
     unsafe {
         machine::call(
@@ -78,16 +78,16 @@ pub(crate) unsafe fn run(part: Part, lo: i64, hi: i64, context: *mut c_void) {
             context,
             part,
             &raw mut place,
-            GUARD.with(Cell::as_ptr),
+            RECOVERY_STATE.with(Cell::as_ptr),
         )
     };
-    GUARD.set(before);
+    RECOVERY_STATE.set(before);
 }
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 pub(super) mod machine {
-    use super::{GUARD, Part, Place};
-    use crate::cuda::error::{Error, stick};
+    use super::{Part, RECOVERY_STATE, SavedState};
+    use crate::cuda::error::{Error, set_kernel_failure};
     use libc::{
         REG_EFL, REG_R12, REG_R13, REG_R14, REG_R15, REG_RAX, REG_RBP, REG_RBX, REG_RIP, REG_RSP,
         SA_SIGINFO, SIG_DFL, SIG_IGN, SIGBUS, SIGSEGV, c_int, sigaction, siginfo_t, ucontext_t,
@@ -108,8 +108,8 @@ pub(super) mod machine {
         hi: i64,
         context: *mut c_void,
         part: Part,
-        place: *mut Place,
-        guard: *mut *const Place,
+        place: *mut SavedState,
+        guard: *mut *const SavedState,
     ) {
         std::arch::naked_asm!(
             "lea rax, [rsp + 8]",
@@ -129,12 +129,12 @@ pub(super) mod machine {
     }
 
     /// Previous handlers of `SIGSEGV` and `SIGBUS` (a mapped file that is too short).
-    static BEFORE: OnceLock<[sigaction; 2]> = OnceLock::new();
+    static PREVIOUS_HANDLERS: OnceLock<[sigaction; 2]> = OnceLock::new();
     const SIGNALS: [c_int; 2] = [SIGSEGV, SIGBUS];
 
     /// Installs the fault handlers.
-    pub(crate) fn listen() {
-        BEFORE.get_or_init(|| {
+    pub(crate) fn install_handlers() {
+        PREVIOUS_HANDLERS.get_or_init(|| {
             SIGNALS.map(|signal| {
                 // SAFETY: both structures are complete; the handler takes three arguments.
                 unsafe {
@@ -151,16 +151,16 @@ pub(super) mod machine {
     }
 
     extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
-        let guard = GUARD.get();
+        let guard = RECOVERY_STATE.get();
         // SAFETY: the system passes the signal's own structures; a non-null guard points to a place whose
         // call has not returned.
         unsafe {
             // A signal sent by a process is no fault.
             if guard.is_null() || (*info).si_code <= 0 {
-                return hand_on(signal, info, context);
+                return forward_to_previous_handler(signal, info, context);
             }
-            GUARD.set(null());
-            stick(Error::IllegalAddress);
+            RECOVERY_STATE.set(null());
+            set_kernel_failure(Error::IllegalAddress);
             let place = *guard;
             let registers = &mut (*context.cast::<ucontext_t>()).uc_mcontext.gregs;
             let mut set = |register: c_int, value: u64| registers[register as usize] = value as i64;
@@ -169,7 +169,7 @@ pub(super) mod machine {
             set(REG_RAX, Error::IllegalAddress as u64);
             for (register, value) in [REG_RBX, REG_RBP, REG_R12, REG_R13, REG_R14, REG_R15]
                 .into_iter()
-                .zip(place.kept)
+                .zip(place.callee_saved)
             {
                 set(register, value);
             }
@@ -182,9 +182,13 @@ pub(super) mod machine {
     ///
     /// # Safety
     /// The arguments are those of a handler.
-    unsafe fn hand_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+    unsafe fn forward_to_previous_handler(
+        signal: c_int,
+        info: *mut siginfo_t,
+        context: *mut c_void,
+    ) {
         let at = SIGNALS.iter().position(|own| *own == signal);
-        let before = BEFORE.get().zip(at).map(|(all, at)| all[at]);
+        let before = PREVIOUS_HANDLERS.get().zip(at).map(|(all, at)| all[at]);
         // SAFETY: the system returned the previous handler, which takes the arguments stated by its flags.
         unsafe {
             match before {
@@ -214,7 +218,7 @@ pub(super) mod machine {
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 pub(super) mod machine {
-    use super::{Part, Place};
+    use super::{Part, SavedState};
     use std::ffi::c_void;
 
     /// Calls `part`.
@@ -226,8 +230,8 @@ pub(super) mod machine {
         hi: i64,
         context: *mut c_void,
         part: Part,
-        _place: *mut Place,
-        _guard: *mut *const Place,
+        _place: *mut SavedState,
+        _guard: *mut *const SavedState,
     ) {
         // SAFETY: promised by the caller.
         unsafe { part(lo, hi, context) }

@@ -15,7 +15,7 @@ const GUARD_BYTES: usize = 64 << 10;
 pub(super) struct Stack {
     low: *mut c_void,
     /// Saved stack pointer: the target of [`switch`].
-    pub at: *mut c_void,
+    pub stack_pointer: *mut c_void,
 }
 
 /// Unused stacks of a worker.
@@ -24,15 +24,16 @@ pub(super) struct Stacks(Vec<Stack>);
 
 impl Stacks {
     /// A stack on which `begin` will run.
-    pub fn take(&mut self, begin: extern "C" fn() -> !) -> Stack {
-        let mut stack = self.0.pop().unwrap_or_else(fresh);
+    pub fn prepare(&mut self, begin: extern "C" fn() -> !) -> Stack {
+        let mut stack = self.0.pop().unwrap_or_else(map_stack);
         // SAFETY: the stack has the stated size, and is unused.
-        stack.at = unsafe { first_frame(stack.low.byte_add(GUARD_BYTES + STACK_BYTES), begin) };
+        stack.stack_pointer =
+            unsafe { first_frame(stack.low.byte_add(GUARD_BYTES + STACK_BYTES), begin) };
         stack
     }
 
     /// Returns a stack for reuse.
-    pub fn give(&mut self, stack: Option<Stack>) {
+    pub fn recycle(&mut self, stack: Option<Stack>) {
         self.0.extend(stack);
     }
 }
@@ -46,7 +47,7 @@ impl Drop for Stacks {
     }
 }
 
-fn fresh() -> Stack {
+fn map_stack() -> Stack {
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
     // SAFETY: new memory, whose lowest part becomes the guard page.
@@ -54,18 +55,18 @@ fn fresh() -> Stack {
         let low = libc::mmap(null_mut(), GUARD_BYTES + STACK_BYTES, access, flags, -1, 0);
         let made = low != libc::MAP_FAILED;
         if !made || libc::mprotect(low, GUARD_BYTES, libc::PROT_NONE) != 0 {
-            give_up("no memory for the stacks of threads that wait for each other");
+            abort_with("no memory for the stacks of threads that wait for each other");
         }
         low
     };
     Stack {
         low,
-        at: null_mut(),
+        stack_pointer: null_mut(),
     }
 }
 
 /// Aborts the program with a message.
-pub(super) fn give_up(why: &str) -> ! {
+pub(super) fn abort_with(why: &str) -> ! {
     let text = format!("gradus: {why}\n");
     // SAFETY: the text is valid; the program ends.
     unsafe {

@@ -4,7 +4,7 @@
 use super::*;
 use std::sync::atomic::AtomicI32;
 
-fn launch(grid: i64, block: i64, body: TurnBody, context: &impl Sized) {
+fn launch(grid: i64, block: i64, body: FiberBody, context: &impl Sized) {
     let extents = [grid, 1, 1, block, 1, 1];
     let context: *const _ = context;
     // SAFETY: the bodies below accept any thread and this context.
@@ -12,7 +12,7 @@ fn launch(grid: i64, block: i64, body: TurnBody, context: &impl Sized) {
 }
 
 #[test]
-fn threads_that_wait_for_later_ones_go_on() {
+fn spins_on_later_threads() {
     struct Flags([AtomicI32; 4 * 40]);
     unsafe extern "C" fn body(ranks: *const i64, _: *mut c_void, flags: *mut c_void) {
         // SAFETY: there are six ranks, and the context is the flags.
@@ -33,7 +33,7 @@ fn threads_that_wait_for_later_ones_go_on() {
 }
 
 #[test]
-fn threads_meet_in_warps_and_blocks_those_that_have_ended_apart() {
+fn barriers_skip_exited_threads() {
     unsafe extern "C" fn body(ranks: *const i64, shared: *mut c_void, wrong: *mut c_void) {
         // SAFETY: there are six ranks, 256 bytes are shared, and the context is the counter.
         let (thread, shared, wrong) = unsafe {

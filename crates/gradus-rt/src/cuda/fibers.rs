@@ -19,13 +19,13 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 /// Code of a thread: the ranks of block and thread (three each), the block's shared memory, and the launch's
 /// values.
-pub type TurnBody =
+pub type FiberBody =
     unsafe extern "C" fn(ranks: *const i64, shared: *mut c_void, context: *mut c_void);
 
 /// Threads per warp.
-const WARP: usize = 32;
+const WARP_SIZE: usize = 32;
 /// Number of fruitless rounds after which a worker starts another block, if any is left.
-const PATIENCE: u32 = 64;
+const MAX_IDLE_ROUNDS: u32 = 64;
 /// Alignment of a block's shared memory, in bytes.
 const SHARED_ALIGN: usize = 64;
 
@@ -34,7 +34,7 @@ struct Launch {
     grid: [i64; 3],
     block: [i64; 3],
     shared_bytes: usize,
-    body: TurnBody,
+    body: FiberBody,
     context: *mut c_void,
     /// The next block to start.
     next: AtomicI64,
@@ -42,20 +42,20 @@ struct Launch {
 
 /// State of a fiber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum FiberState {
     /// Runnable, or not started.
     Ready,
     /// The last poll failed; the fiber may poll again.
-    Looks,
+    Polling,
     /// Waits at a barrier of its block.
-    MeetsBlock,
+    AtBlockBarrier,
     /// Waits at a barrier of its warp.
-    MeetsWarp,
+    AtWarpBarrier,
     Ended,
 }
 
-struct Thread {
-    state: State,
+struct Fiber {
+    state: FiberState,
     /// The fiber's stack, once started.
     stack: Option<Stack>,
     ranks: [i64; 6],
@@ -63,17 +63,17 @@ struct Thread {
 
 /// Barrier state of a block or warp: number of live threads, and number of arrived threads.
 #[derive(Clone, Copy, Default)]
-struct Group {
-    here: usize,
-    come: usize,
+struct BarrierGroup {
+    live: usize,
+    arrived: usize,
 }
 
-impl Group {
+impl BarrierGroup {
     /// Returns whether all live threads have arrived; if so, resets the number of arrived threads.
-    fn is_met(&mut self) -> bool {
-        let met = self.here > 0 && self.come == self.here;
+    fn release_if_all_arrived(&mut self) -> bool {
+        let met = self.live > 0 && self.arrived == self.live;
         if met {
-            self.come = 0;
+            self.arrived = 0;
         }
         met
     }
@@ -81,23 +81,23 @@ impl Group {
 
 /// A started block.
 struct Block {
-    threads: Vec<Thread>,
-    all: Group,
-    warps: Vec<Group>,
+    threads: Vec<Fiber>,
+    all: BarrierGroup,
+    warps: Vec<BarrierGroup>,
     shared: *mut c_void,
 }
 
 /// Context of the running fiber.
-struct Turn {
+struct FiberContext {
     launch: *const Launch,
-    thread: *mut Thread,
+    thread: *mut Fiber,
     shared: *mut c_void,
     /// Saved stack pointer of the worker that resumed the fiber.
     worker: *mut c_void,
 }
 
 thread_local! {
-    static TURN: Cell<*mut Turn> = const { Cell::new(null_mut()) };
+    static RUNNING: Cell<*mut FiberContext> = const { Cell::new(null_mut()) };
 }
 
 /// Runs `body` for each thread of a grid; `extents` holds the sizes of grid and block, three each. Returns
@@ -110,7 +110,7 @@ thread_local! {
 unsafe extern "C" fn gr_turns(
     extents: *const i64,
     shared_bytes: i64,
-    body: TurnBody,
+    body: FiberBody,
     context: *mut c_void,
 ) {
     // SAFETY: promised by the caller.
@@ -126,11 +126,11 @@ unsafe extern "C" fn gr_turns(
     let workers = i64::from(crate::pool::gr_workers()).max(1);
     let launch: *const Launch = &raw const launch;
     // SAFETY: `work` accepts any range; the launch lives until all of its blocks have ended.
-    unsafe { gr_for(0, workers, 1, work, launch.cast_mut().cast()) };
+    unsafe { gr_for(0, workers, 1, run_blocks, launch.cast_mut().cast()) };
 }
 
 /// A worker's share: starts and runs blocks until none is left.
-unsafe extern "C" fn work(_: i64, _: i64, launch: *mut c_void) {
+unsafe extern "C" fn run_blocks(_: i64, _: i64, launch: *mut c_void) {
     // SAFETY: `gr_turns` passed the launch.
     let launch = unsafe { &*launch.cast::<Launch>() };
     let count: i64 = launch.grid.iter().product();
@@ -140,8 +140,8 @@ unsafe extern "C" fn work(_: i64, _: i64, launch: *mut c_void) {
     loop {
         let mut moved = false;
         blocks.retain_mut(|block| {
-            moved |= block.round(launch, &mut stacks);
-            let lives = block.all.here > 0;
+            moved |= block.run_round(launch, &mut stacks);
+            let lives = block.all.live > 0;
             if !lives {
                 // SAFETY: `begin` allocated the memory, and no thread of the block is left.
                 unsafe { libc::free(block.shared) };
@@ -149,7 +149,7 @@ unsafe extern "C" fn work(_: i64, _: i64, launch: *mut c_void) {
             lives
         });
         vain = if moved { 0 } else { vain.saturating_add(1) };
-        if blocks.is_empty() || vain > PATIENCE {
+        if blocks.is_empty() || vain > MAX_IDLE_ROUNDS {
             let number = launch.next.fetch_add(1, Ordering::Relaxed);
             if number < count {
                 blocks.push(Block::begin(launch, number));
@@ -162,7 +162,7 @@ unsafe extern "C" fn work(_: i64, _: i64, launch: *mut c_void) {
             }
         }
         if vain > 0 {
-            backoff::pause(vain);
+            backoff::backoff(vain);
         }
     }
 }
@@ -177,100 +177,104 @@ impl Block {
             [block[0], block[1], block[2], own[0], own[1], own[2]]
         };
         let count = bx * by * bz;
-        let thread = |number| Thread {
-            state: State::Ready,
+        let thread = |number| Fiber {
+            state: FiberState::Ready,
             stack: None,
             ranks: ranks(number),
         };
-        let threads: Vec<Thread> = (0..count).map(thread).collect();
-        let warp = |threads: &[Thread]| Group {
-            here: threads.len(),
-            come: 0,
+        let threads: Vec<Fiber> = (0..count).map(thread).collect();
+        let warp = |threads: &[Fiber]| BarrierGroup {
+            live: threads.len(),
+            arrived: 0,
         };
         let bytes = launch.shared_bytes.max(1).next_multiple_of(SHARED_ALIGN);
         // SAFETY: the alignment is a power of two that divides the size.
         let shared = unsafe { libc::aligned_alloc(SHARED_ALIGN, bytes) };
         if shared.is_null() {
-            crate::cuda::fiber_stacks::give_up("no memory for what the threads of a block share");
+            crate::cuda::fiber_stacks::abort_with(
+                "no memory for what the threads of a block share",
+            );
         }
         Block {
             all: warp(&threads),
-            warps: threads.chunks(WARP).map(warp).collect(),
+            warps: threads.chunks(WARP_SIZE).map(warp).collect(),
             threads,
             shared,
         }
     }
 
     /// Runs each runnable fiber once; returns whether any fiber made progress.
-    fn round(&mut self, launch: &Launch, stacks: &mut Stacks) -> bool {
+    fn run_round(&mut self, launch: &Launch, stacks: &mut Stacks) -> bool {
         let mut moved = false;
         let mut any = false;
         for number in 0..self.threads.len() {
             let before = self.threads[number].state;
-            if !matches!(before, State::Ready | State::Looks) {
+            if !matches!(before, FiberState::Ready | FiberState::Polling) {
                 continue;
             }
             any = true;
-            self.turn(launch, number, stacks);
+            self.resume(launch, number, stacks);
             let after = self.threads[number].state;
-            moved |= before != State::Looks || after != State::Looks;
+            moved |= before != FiberState::Polling || after != FiberState::Polling;
             match after {
-                State::MeetsBlock => self.all.come += 1,
-                State::MeetsWarp => self.warps[number / WARP].come += 1,
-                State::Ended => {
-                    self.all.here -= 1;
-                    self.warps[number / WARP].here -= 1;
+                FiberState::AtBlockBarrier => self.all.arrived += 1,
+                FiberState::AtWarpBarrier => self.warps[number / WARP_SIZE].arrived += 1,
+                FiberState::Ended => {
+                    self.all.live -= 1;
+                    self.warps[number / WARP_SIZE].live -= 1;
                 }
-                State::Ready | State::Looks => continue,
+                FiberState::Ready | FiberState::Polling => continue,
             }
-            if self.all.is_met() {
-                self.go_on(0..self.threads.len(), State::MeetsBlock);
+            if self.all.release_if_all_arrived() {
+                self.make_ready(0..self.threads.len(), FiberState::AtBlockBarrier);
             }
-            if self.warps[number / WARP].is_met() {
-                let first = number / WARP * WARP;
-                let end = self.threads.len().min(first + WARP);
-                self.go_on(first..end, State::MeetsWarp);
+            if self.warps[number / WARP_SIZE].release_if_all_arrived() {
+                let first = number / WARP_SIZE * WARP_SIZE;
+                let end = self.threads.len().min(first + WARP_SIZE);
+                self.make_ready(first..end, FiberState::AtWarpBarrier);
             }
         }
         if !any {
-            crate::cuda::fiber_stacks::give_up(
+            crate::cuda::fiber_stacks::abort_with(
                 "the threads of a block wait at different barriers, and would for ever",
             );
         }
         moved
     }
 
-    fn go_on(&mut self, threads: std::ops::Range<usize>, from: State) {
+    fn make_ready(&mut self, threads: std::ops::Range<usize>, from: FiberState) {
         for thread in &mut self.threads[threads] {
             if thread.state == from {
-                thread.state = State::Ready;
+                thread.state = FiberState::Ready;
             }
         }
     }
 
     /// Runs a fiber until the fiber waits or ends.
-    fn turn(&mut self, launch: &Launch, number: usize, stacks: &mut Stacks) {
+    fn resume(&mut self, launch: &Launch, number: usize, stacks: &mut Stacks) {
         let shared = self.shared;
         let thread = &mut self.threads[number];
-        let stack = thread.stack.get_or_insert_with(|| stacks.take(run_thread));
-        let to = stack.at;
-        let mut turn = Turn {
+        let stack = thread
+            .stack
+            .get_or_insert_with(|| stacks.prepare(run_thread));
+        let to = stack.stack_pointer;
+        let mut turn = FiberContext {
             launch,
             thread,
             shared,
             worker: null_mut(),
         };
-        let before = TURN.replace(&raw mut turn);
+        let before = RUNNING.replace(&raw mut turn);
         // A fault on the fiber's stack cannot continue on the worker's stack; the fiber runs outside the
         // kernel's guard.
-        faults::aside(|| {
+        faults::without_recovery(|| {
             // SAFETY: the stack was prepared for a thread, or was saved when the fiber ran last.
             unsafe { switch(&raw mut turn.worker, to) }
         });
-        TURN.set(before);
+        RUNNING.set(before);
         let thread = &mut self.threads[number];
-        if thread.state == State::Ended {
-            stacks.give(thread.stack.take());
+        if thread.state == FiberState::Ended {
+            stacks.recycle(thread.stack.take());
         }
     }
 }
@@ -279,10 +283,10 @@ impl Block {
 extern "C" fn run_thread() -> ! {
     // SAFETY: the worker that resumes a fiber sets the context, which lives until the fiber yields.
     unsafe {
-        let turn = TURN.get();
+        let turn = RUNNING.get();
         let (launch, shared) = (&*(*turn).launch, (*turn).shared);
         (launch.body)((*(*turn).thread).ranks.as_ptr(), shared, launch.context);
-        leave(State::Ended);
+        suspend(FiberState::Ended);
     }
     unreachable!("a thread that has ended has no more turns")
 }
@@ -291,16 +295,16 @@ extern "C" fn run_thread() -> ! {
 ///
 /// # Safety
 /// A fiber is running.
-unsafe fn leave(state: State) {
+unsafe fn suspend(state: FiberState) {
     // SAFETY: the context and the fiber live until the worker continues; the worker is suspended where it
     // resumed the fiber.
     unsafe {
-        let turn = TURN.get();
+        let turn = RUNNING.get();
         let thread = (*turn).thread;
         (*thread).state = state;
         let worker = (*turn).worker;
         match &mut (*thread).stack {
-            Some(stack) => switch(&raw mut stack.at, worker),
+            Some(stack) => switch(&raw mut stack.stack_pointer, worker),
             None => unreachable!("a thread that has its turn has a stack"),
         }
     }
@@ -310,22 +314,22 @@ unsafe fn leave(state: State) {
 #[unsafe(no_mangle)]
 extern "C" fn gr_turn_meet(warp: bool) {
     let state = match warp {
-        true => State::MeetsWarp,
-        false => State::MeetsBlock,
+        true => FiberState::AtWarpBarrier,
+        false => FiberState::AtBlockBarrier,
     };
-    if !TURN.get().is_null() {
+    if !RUNNING.get().is_null() {
         // SAFETY: a fiber is running.
-        unsafe { leave(state) }
+        unsafe { suspend(state) }
     }
 }
 
 /// Yields after a failed poll in a spin loop.
 #[unsafe(no_mangle)]
 extern "C" fn gr_turn_wait() {
-    match TURN.get().is_null() {
+    match RUNNING.get().is_null() {
         true => std::thread::yield_now(),
         // SAFETY: a fiber is running.
-        false => unsafe { leave(State::Looks) },
+        false => unsafe { suspend(FiberState::Polling) },
     }
 }
 

@@ -4,8 +4,8 @@ use super::Status;
 use super::device::{
     BLOCKS_PER_PROCESSOR, MAX_THREADS, SHARED, SHARED_OPTIN, THREADS_PER_PROCESSOR,
 };
-use super::error::{Error, entry};
-use super::memory::give;
+use super::error::{Error, api_call};
+use super::memory::store_result;
 use super::types::FunctionAttributes;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -33,7 +33,7 @@ pub(super) struct Kernel {
 
 impl Kernel {
     /// Returns whether a launch may request `dynamic` bytes of dynamic shared memory.
-    pub(super) fn holds(&self, dynamic: usize) -> bool {
+    pub(super) fn allows_dynamic_shared(&self, dynamic: usize) -> bool {
         usize::try_from(self.dynamic.load(Ordering::Relaxed)).is_ok_and(|most| dynamic <= most)
     }
 }
@@ -104,12 +104,12 @@ pub(super) unsafe extern "C" fn __gr_kernel_register(
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaFuncSetCacheConfig(stub: *const c_void, _config: c_uint) -> Status {
-    entry(|| find(stub).map(|_| ()))
+    api_call(|| find(stub).map(|_| ()))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaFuncSetSharedMemConfig(stub: *const c_void, _config: c_uint) -> Status {
-    entry(|| find(stub).map(|_| ()))
+    api_call(|| find(stub).map(|_| ()))
 }
 
 /// `cudaFuncAttributeMaxDynamicSharedMemorySize`, `cudaFuncAttributePreferredSharedMemoryCarveout`.
@@ -122,7 +122,7 @@ pub(super) extern "C" fn cudaFuncSetAttribute(
     attribute: c_int,
     value: c_int,
 ) -> Status {
-    entry(|| {
+    api_call(|| {
         let kernel = find(stub)?;
         match attribute {
             MAX_DYNAMIC => {
@@ -144,7 +144,7 @@ unsafe extern "C" fn cudaFuncGetAttributes(
     to: *mut FunctionAttributes,
     stub: *const c_void,
 ) -> Status {
-    entry(|| {
+    api_call(|| {
         let kernel = find(stub)?;
         let attributes = FunctionAttributes {
             shared: kernel.shared,
@@ -159,7 +159,7 @@ unsafe extern "C" fn cudaFuncGetAttributes(
             carveout: -1,
         };
         // SAFETY: promised by the caller.
-        unsafe { give(to, attributes) }
+        unsafe { store_result(to, attributes) }
     })
 }
 
@@ -187,10 +187,10 @@ unsafe extern "C" fn cudaOccupancyMaxActiveBlocksPerMultiprocessor(
     threads: c_int,
     dynamic: usize,
 ) -> Status {
-    entry(|| {
+    api_call(|| {
         let blocks = occupancy(find(stub)?, threads, dynamic)?;
         // SAFETY: promised by the caller.
-        unsafe { give(to, blocks) }
+        unsafe { store_result(to, blocks) }
     })
 }
 
@@ -202,14 +202,14 @@ unsafe extern "C" fn cudaOccupancyAvailableDynamicSMemPerBlock(
     blocks: c_int,
     threads: c_int,
 ) -> Status {
-    entry(|| {
+    api_call(|| {
         let kernel = find(stub)?;
         let most = occupancy(kernel, threads, 0)?;
         let wanted = usize::try_from(blocks).ok();
         let wanted = wanted.filter(|n| *n > 0 && blocks <= most);
         let each = SHARED_OPTIN / wanted.ok_or(Error::InvalidValue)?;
         // SAFETY: promised by the caller.
-        unsafe { give(to, each.saturating_sub(kernel.shared)) }
+        unsafe { store_result(to, each.saturating_sub(kernel.shared)) }
     })
 }
 

@@ -4,8 +4,8 @@
 
 use super::Status;
 use super::device::{MAX_BLOCK, MAX_GRID, MAX_THREADS, SHARED_OPTIN};
-use super::error::{self, Error, entry};
-use super::faults::{self, Place};
+use super::error::{self, Error, api_call};
+use super::faults::{self, SavedState};
 use super::kernels::{self, Kernel};
 use super::profile;
 use super::types::Dim3;
@@ -60,12 +60,12 @@ unsafe extern "C" fn __cudaPopCallConfiguration(
             }
             0
         }
-        None => error::keep(Error::MissingConfiguration),
+        None => error::set_last(Error::MissingConfiguration),
     }
 }
 
 /// Checks grid, block and shared memory against the device limits.
-fn fits(grid: Dim3, block: Dim3, shared: usize) -> Result<(), Error> {
+fn check_device_limits(grid: Dim3, block: Dim3, shared: usize) -> Result<(), Error> {
     let within = |size: Dim3, most: [u32; 3]| {
         let each = [(size.x, most[0]), (size.y, most[1]), (size.z, most[2])];
         each.iter().all(|(n, most)| (1..=*most).contains(n))
@@ -84,12 +84,17 @@ fn threads(block: Dim3) -> u32 {
 }
 
 /// Checks grid, block and shared memory against the limits of device and kernel.
-fn suits(kernel: &Kernel, grid: Dim3, block: Dim3, shared: usize) -> Result<(), Error> {
-    fits(grid, block, shared)?;
+fn check_kernel_limits(
+    kernel: &Kernel,
+    grid: Dim3,
+    block: Dim3,
+    shared: usize,
+) -> Result<(), Error> {
+    check_device_limits(grid, block, shared)?;
     if threads(block) > kernel.max_threads {
         return Err(Error::LaunchOutOfResources);
     }
-    match kernel.holds(shared) {
+    match kernel.allows_dynamic_shared(shared) {
         true => Ok(()),
         false => Err(Error::InvalidValue),
     }
@@ -131,7 +136,7 @@ extern "C" fn __gr_launch_begin(
         "call {begun}",
         "add rsp, 88",
         "ret",
-        begun = sym begun,
+        begun = sym begin_launch,
     )
 }
 
@@ -148,10 +153,10 @@ extern "C" fn __gr_launch_begin(
     bz: u32,
     shared: usize,
 ) -> Status {
-    begun(stub, gx, gy, gz, bx, by, bz, shared, &Place::default())
+    begin_launch(stub, gx, gy, gz, bx, by, bz, shared, &SavedState::default())
 }
 
-extern "C" fn begun(
+extern "C" fn begin_launch(
     stub: *const c_void,
     gx: u32,
     gy: u32,
@@ -160,12 +165,12 @@ extern "C" fn begun(
     by: u32,
     bz: u32,
     shared: usize,
-    place: &Place,
+    place: &SavedState,
 ) -> Status {
     let size = |x, y, z| Dim3 { x, y, z };
-    entry(|| {
+    api_call(|| {
         let kernel = kernels::find(stub)?;
-        suits(kernel, size(gx, gy, gz), size(bx, by, bz), shared)?;
+        check_kernel_limits(kernel, size(gx, gy, gz), size(bx, by, bz), shared)?;
         profile::begin(kernel.name);
         faults::begin(*place);
         Ok(())
@@ -174,7 +179,7 @@ extern "C" fn begun(
 
 /// Maximum number of threads per dimension, over all blocks, of fused launches. Launch fusion relies on the
 /// bound: 32-bit indices computed from ranks do not wrap.
-const MOST_TOGETHER: u64 = 1 << 27;
+const MAX_FUSED_DIM_THREADS: u64 = 1 << 27;
 
 /// Returns whether a launch can be fused with the launch already begun, of equal size. Profiling prevents
 /// fusion, because each kernel's time is measured.
@@ -191,10 +196,11 @@ extern "C" fn __gr_launch_with(
 ) -> c_int {
     let size = |x, y, z| Dim3 { x, y, z };
     let each = [(gx, bx), (gy, by), (gz, bz)];
-    let few =
-        |(blocks, threads): &(u32, u32)| u64::from(*blocks) * u64::from(*threads) <= MOST_TOGETHER;
+    let few = |(blocks, threads): &(u32, u32)| {
+        u64::from(*blocks) * u64::from(*threads) <= MAX_FUSED_DIM_THREADS
+    };
     let can = kernels::find(stub)
-        .and_then(|kernel| suits(kernel, size(gx, gy, gz), size(bx, by, bz), shared));
+        .and_then(|kernel| check_kernel_limits(kernel, size(gx, gy, gz), size(bx, by, bz), shared));
     c_int::from(can.is_ok() && each.iter().all(few) && !profile::is_on())
 }
 
@@ -214,21 +220,21 @@ unsafe extern "C" fn cudaLaunchKernel(
     shared: usize,
     _stream: *mut c_void,
 ) -> Status {
-    entry(|| {
+    api_call(|| {
         let kernel = kernels::find(stub)?;
-        suits(kernel, grid, block, shared)?;
-        profile::launched(kernel.name, || {
-            let mut by_address = ByAddress {
+        check_kernel_limits(kernel, grid, block, shared)?;
+        profile::run_timed_kernel(kernel.name, || {
+            let mut by_address = AddressLaunch {
                 kernel,
                 arguments,
                 sizes: [sizes(grid), sizes(block)],
                 shared: shared as u64,
             };
-            faults::machine::listen();
+            faults::machine::install_handlers();
             // SAFETY: `run_entry` receives the launch, which lives until the call returns.
             unsafe { faults::run(run_entry, 0, 0, (&raw mut by_address).cast()) };
         });
-        match error::is_stuck() {
+        match error::has_kernel_failure() {
             true => Err(Error::IllegalAddress),
             false => Ok(()),
         }
@@ -236,7 +242,7 @@ unsafe extern "C" fn cudaLaunchKernel(
 }
 
 /// A launch by the kernel's address.
-struct ByAddress {
+struct AddressLaunch {
     kernel: &'static Kernel,
     arguments: *mut *mut c_void,
     sizes: [[u64; 3]; 2],
@@ -247,7 +253,7 @@ unsafe extern "C" fn run_entry(_lo: i64, _hi: i64, launch: *mut c_void) {
     // SAFETY: `cudaLaunchKernel` passes its launch, whose arguments match the kernel by the caller's
     // promise.
     unsafe {
-        let launch = &*launch.cast::<ByAddress>();
+        let launch = &*launch.cast::<AddressLaunch>();
         let [[gx, gy, gz], [bx, by, bz]] = launch.sizes;
         (launch.kernel.entry)(launch.arguments, gx, gy, gz, bx, by, bz, launch.shared);
     }
@@ -300,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stub_runs_its_kernel_or_says_why_not() {
+    fn stub_launch_and_refusals() {
         let stub: *const c_void = c"a stub".as_ptr().cast();
         unsafe { __gr_kernel_register(stub, count, c"count".as_ptr(), 128, 1 << 10, 70) };
         let mut factor = 3_u64;
@@ -365,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_launches_itself_is_told_the_same() {
+    fn inlined_launch_and_refusals() {
         let stub: *const c_void = c"another stub".as_ptr().cast();
         unsafe { __gr_kernel_register(stub, count, c"count".as_ptr(), 128, 0, 70) };
         assert_eq!(__gr_launch_begin(stub, 2, 1, 1, 128, 1, 1, 0), 0);
@@ -377,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn launches_run_together_only_where_both_can_be_alone() {
+    fn fusable_only_if_both_are_valid() {
         let stub: *const c_void = c"a third stub".as_ptr().cast();
         unsafe { __gr_kernel_register(stub, count, c"count".as_ptr(), 128, 0, 70) };
         assert_eq!(__gr_launch_with(stub, 1 << 20, 1, 1, 128, 1, 1, 0), 1);
@@ -390,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stub_called_without_a_configuration_says_so() {
+    fn missing_configuration() {
         let (mut g, mut b, mut s, mut at) = (size(0, 0, 0), size(0, 0, 0), 0, null_mut());
         let error = unsafe { __cudaPopCallConfiguration(&mut g, &mut b, &mut s, &mut at) };
         assert_eq!(error, Error::MissingConfiguration as Status);

@@ -2,7 +2,7 @@
 //! address, and a wrong pointer is an error.
 
 use super::Status;
-use super::error::{Error, entry};
+use super::error::{Error, api_call};
 use super::types::{Extent, Pitched, PointerAttributes};
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_uint, c_void};
@@ -25,7 +25,7 @@ pub(super) enum Owner {
 struct Allocation {
     size: usize,
     /// Bytes between the start of the allocated block and the memory.
-    before: usize,
+    page_offset: usize,
     owner: Owner,
     flags: c_uint,
 }
@@ -45,8 +45,8 @@ const LARGE_PAGE: usize = 2 << 20;
 /// Large allocations start at different offsets in their pages, `STEP` bytes apart, in rotation. Otherwise
 /// elements with equal index in several arrays would have equal page offsets, and conflict in caches and
 /// store buffers.
-const STEPS: usize = 16;
-const STEP: usize = 3 * ALIGNMENT;
+const PAGE_OFFSETS: usize = 16;
+const PAGE_OFFSET_BYTES: usize = 3 * ALIGNMENT;
 
 /// Allocates memory of `owner`.
 pub(super) fn allocate(size: usize, owner: Owner, flags: c_uint) -> Result<*mut c_void, Error> {
@@ -54,7 +54,7 @@ pub(super) fn allocate(size: usize, owner: Owner, flags: c_uint) -> Result<*mut 
     let (alignment, before) = match size >= LARGE {
         true => {
             let number = LARGE_ONES.fetch_add(1, Ordering::Relaxed);
-            (LARGE_PAGE, number % STEPS * STEP)
+            (LARGE_PAGE, number % PAGE_OFFSETS * PAGE_OFFSET_BYTES)
         }
         false => (ALIGNMENT, 0),
     };
@@ -76,7 +76,7 @@ pub(super) fn allocate(size: usize, owner: Owner, flags: c_uint) -> Result<*mut 
     let memory = block.wrapping_byte_add(before);
     let allocation = Allocation {
         size,
-        before,
+        page_offset: before,
         owner,
         flags,
     };
@@ -85,7 +85,7 @@ pub(super) fn allocate(size: usize, owner: Owner, flags: c_uint) -> Result<*mut 
 }
 
 /// Frees memory of one of `owners`.
-pub(super) fn release(memory: *mut c_void, owners: &[Owner]) -> Result<(), Error> {
+pub(super) fn free_owned(memory: *mut c_void, owners: &[Owner]) -> Result<(), Error> {
     if memory.is_null() {
         return Ok(());
     }
@@ -96,7 +96,7 @@ pub(super) fn release(memory: *mut c_void, owners: &[Owner]) -> Result<(), Error
     }
     let gone = all.remove(&(memory as usize));
     drop(all);
-    let before = gone.map_or(0, |allocation| allocation.before);
+    let before = gone.map_or(0, |allocation| allocation.page_offset);
     // SAFETY: the memory came from `allocate`, and no other thread frees the memory.
     unsafe { libc::free(memory.wrapping_byte_sub(before)) };
     Ok(())
@@ -112,7 +112,7 @@ pub(super) fn owner(address: *const c_void) -> Option<(Owner, usize)> {
 }
 
 /// Owner of the allocation that starts at an address.
-pub(super) fn start(address: *const c_void) -> Option<Owner> {
+pub(super) fn owner_at_start(address: *const c_void) -> Option<Owner> {
     allocations()
         .get(&(address as usize))
         .map(|found| found.owner)
@@ -142,7 +142,7 @@ extern "C" fn __gr_apart(p: *const c_void, q: *const c_void) -> c_int {
 ///
 /// # Safety
 /// `to` is null or writable.
-pub(super) unsafe fn give<T>(to: *mut T, value: T) -> Result<(), Error> {
+pub(super) unsafe fn store_result<T>(to: *mut T, value: T) -> Result<(), Error> {
     if to.is_null() {
         return Err(Error::InvalidValue);
     }
@@ -155,7 +155,7 @@ pub(super) unsafe fn give<T>(to: *mut T, value: T) -> Result<(), Error> {
 ///
 /// # Safety
 /// `to` is null or writable.
-pub(super) unsafe fn give_memory(
+pub(super) unsafe fn store_allocation(
     to: *mut *mut c_void,
     size: usize,
     owner: Owner,
@@ -169,7 +169,7 @@ pub(super) unsafe fn give_memory(
         _ => allocate(size, owner, flags)?,
     };
     // SAFETY: promised by the caller.
-    unsafe { give(to, memory) }
+    unsafe { store_result(to, memory) }
 }
 
 /// Frees all allocations, except registered memory.
@@ -178,7 +178,7 @@ pub(super) fn reset() {
     let gone: Vec<(usize, usize)> = all
         .iter()
         .filter(|(_, a)| a.owner != Owner::Registered)
-        .map(|(&at, a)| (at, a.before))
+        .map(|(&at, a)| (at, a.page_offset))
         .collect();
     for (at, before) in gone {
         all.remove(&at);
@@ -190,49 +190,49 @@ pub(super) fn reset() {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaMalloc(to: *mut *mut c_void, size: usize) -> Status {
     // SAFETY: promised by the caller.
-    entry(|| unsafe { give_memory(to, size, Owner::Device, 0) })
+    api_call(|| unsafe { store_allocation(to, size, Owner::Device, 0) })
 }
 
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn cudaFree(memory: *mut c_void) -> Status {
-    entry(|| release(memory, &[Owner::Device, Owner::Managed]))
+    api_call(|| free_owned(memory, &[Owner::Device, Owner::Managed]))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaMallocHost(to: *mut *mut c_void, size: usize) -> Status {
     // SAFETY: promised by the caller.
-    entry(|| unsafe { give_memory(to, size, Owner::Host, 0) })
+    api_call(|| unsafe { store_allocation(to, size, Owner::Host, 0) })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaHostAlloc(to: *mut *mut c_void, size: usize, flags: c_uint) -> Status {
-    entry(|| {
+    api_call(|| {
         if flags > 7 {
             return Err(Error::InvalidValue);
         }
         // SAFETY: promised by the caller.
-        unsafe { give_memory(to, size, Owner::Host, flags) }
+        unsafe { store_allocation(to, size, Owner::Host, flags) }
     })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaFreeHost(memory: *mut c_void) -> Status {
-    entry(|| release(memory, &[Owner::Host]))
+    api_call(|| free_owned(memory, &[Owner::Host]))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaMallocManaged(to: *mut *mut c_void, size: usize, flags: c_uint) -> Status {
-    entry(|| {
+    api_call(|| {
         if size == 0 || !(1..=2).contains(&flags) {
             return Err(Error::InvalidValue);
         }
         // SAFETY: promised by the caller.
-        unsafe { give_memory(to, size, Owner::Managed, flags) }
+        unsafe { store_allocation(to, size, Owner::Managed, flags) }
     })
 }
 
 /// Allocates `height` rows of `width` bytes; returns the memory and the pitch.
-fn rows(width: usize, height: usize) -> Result<(*mut c_void, usize), Error> {
+fn allocate_pitched(width: usize, height: usize) -> Result<(*mut c_void, usize), Error> {
     let pitch = width.checked_next_multiple_of(ALIGNMENT);
     let pitch = pitch.ok_or(Error::MemoryAllocation)?;
     let size = pitch.checked_mul(height).ok_or(Error::MemoryAllocation)?;
@@ -249,31 +249,31 @@ unsafe extern "C" fn cudaMallocPitch(
     width: usize,
     height: usize,
 ) -> Status {
-    entry(|| {
+    api_call(|| {
         if to.is_null() || to_pitch.is_null() {
             return Err(Error::InvalidValue);
         }
-        let (memory, pitch) = rows(width, height)?;
+        let (memory, pitch) = allocate_pitched(width, height)?;
         // SAFETY: promised by the caller.
         unsafe {
-            give(to, memory)?;
-            give(to_pitch, pitch)
+            store_result(to, memory)?;
+            store_result(to_pitch, pitch)
         }
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaMalloc3D(to: *mut Pitched, extent: Extent) -> Status {
-    entry(|| {
+    api_call(|| {
         if to.is_null() {
             return Err(Error::InvalidValue);
         }
         let count = extent.height.checked_mul(extent.depth);
-        let (ptr, pitch) = rows(extent.width, count.ok_or(Error::MemoryAllocation)?)?;
+        let (ptr, pitch) = allocate_pitched(extent.width, count.ok_or(Error::MemoryAllocation)?)?;
         let (xsize, ysize) = (extent.width, extent.height);
         // SAFETY: promised by the caller.
         unsafe {
-            give(
+            store_result(
                 to,
                 Pitched {
                     ptr,
@@ -288,7 +288,7 @@ unsafe extern "C" fn cudaMalloc3D(to: *mut Pitched, extent: Extent) -> Status {
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaHostRegister(memory: *mut c_void, size: usize, _flags: c_uint) -> Status {
-    entry(|| {
+    api_call(|| {
         if memory.is_null() || size == 0 {
             return Err(Error::InvalidValue);
         }
@@ -298,7 +298,7 @@ extern "C" fn cudaHostRegister(memory: *mut c_void, size: usize, _flags: c_uint)
         let owner = Owner::Registered;
         let allocation = Allocation {
             size,
-            before: 0,
+            page_offset: 0,
             owner,
             flags: 0,
         };
@@ -309,7 +309,7 @@ extern "C" fn cudaHostRegister(memory: *mut c_void, size: usize, _flags: c_uint)
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaHostUnregister(memory: *mut c_void) -> Status {
-    entry(|| {
+    api_call(|| {
         let mut all = allocations();
         match all.get(&(memory as usize)).map(|found| found.owner) {
             Some(Owner::Registered) => {
@@ -327,34 +327,34 @@ unsafe extern "C" fn cudaHostGetDevicePointer(
     host: *mut c_void,
     _flags: c_uint,
 ) -> Status {
-    entry(|| {
+    api_call(|| {
         if !owner(host).is_some_and(|(owner, _)| owner != Owner::Device) {
             return Err(Error::InvalidValue);
         }
         // SAFETY: promised by the caller.
-        unsafe { give(to, host) }
+        unsafe { store_result(to, host) }
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaHostGetFlags(to: *mut c_uint, host: *mut c_void) -> Status {
-    entry(|| {
+    api_call(|| {
         let all = allocations();
         let known = all.get(&(host as usize)).filter(|a| a.owner == Owner::Host);
         let flags = known.ok_or(Error::InvalidValue)?.flags;
         // SAFETY: promised by the caller.
-        unsafe { give(to, flags) }
+        unsafe { store_result(to, flags) }
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaMemGetInfo(free: *mut usize, total: *mut usize) -> Status {
-    entry(|| {
+    api_call(|| {
         let (available, all) = super::device::memory();
         // SAFETY: promised by the caller.
         unsafe {
-            give(free, available)?;
-            give(total, all)
+            store_result(free, available)?;
+            store_result(total, all)
         }
     })
 }
@@ -370,7 +370,7 @@ unsafe extern "C" fn cudaPointerGetAttributes(
     to: *mut PointerAttributes,
     pointer: *const c_void,
 ) -> Status {
-    entry(|| {
+    api_call(|| {
         let known = owner(pointer).map(|(owner, _)| owner);
         let (kind, device) = match known {
             None => (0, -2),
@@ -391,7 +391,7 @@ unsafe extern "C" fn cudaPointerGetAttributes(
             },
         };
         // SAFETY: promised by the caller.
-        unsafe { give(to, attributes) }
+        unsafe { store_result(to, attributes) }
     })
 }
 
@@ -402,11 +402,11 @@ extern "C" fn cudaMemPrefetchAsync(
     device: c_int,
     _stream: *mut c_void,
 ) -> Status {
-    entry(|| {
+    api_call(|| {
         if !(-1..=0).contains(&device) {
             return Err(Error::InvalidDevice);
         }
-        managed(pointer, count)
+        check_managed(pointer, count)
     })
 }
 
@@ -417,16 +417,16 @@ extern "C" fn cudaMemAdvise(
     advice: c_int,
     _device: c_int,
 ) -> Status {
-    entry(|| {
+    api_call(|| {
         if !(1..=6).contains(&advice) {
             return Err(Error::InvalidValue);
         }
-        managed(pointer, count)
+        check_managed(pointer, count)
     })
 }
 
 /// Checks that a range is managed memory.
-fn managed(pointer: *const c_void, count: usize) -> Result<(), Error> {
+fn check_managed(pointer: *const c_void, count: usize) -> Result<(), Error> {
     match owner(pointer) {
         Some((Owner::Managed, size)) if count > 0 && count <= size => Ok(()),
         _ => Err(Error::InvalidValue),
@@ -440,7 +440,7 @@ extern "C" fn cudaStreamAttachMemAsync(
     _length: usize,
     _flags: c_uint,
 ) -> Status {
-    entry(|| managed(pointer, 1))
+    api_call(|| check_managed(pointer, 1))
 }
 
 #[cfg(test)]
@@ -449,7 +449,7 @@ mod tests {
     use std::ptr::null_mut;
 
     #[test]
-    fn memory_is_aligned_known_and_given_back_once() {
+    fn allocations_are_known_and_aligned() {
         let mut memory = null_mut();
         for size in [1, 1000, 5 << 20] {
             assert_eq!(unsafe { cudaMalloc(&mut memory, size) }, 0);
@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn large_memory_begins_at_another_place_of_its_page_each_time() {
+    fn large_memory_rotates_page_offsets() {
         let memory: Vec<*mut c_void> = (0..3)
             .map(|_| allocate(LARGE, Owner::Device, 0).expect("there is memory"))
             .collect();
@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_of_two_calls_is_apart() {
+    fn distinct_allocations_are_disjoint() {
         let (mut p, mut q) = (null_mut::<c_void>(), null_mut::<c_void>());
         assert_eq!(unsafe { cudaMalloc(&mut p, 100) }, 0);
         assert_eq!(unsafe { cudaMalloc(&mut q, 100) }, 0);

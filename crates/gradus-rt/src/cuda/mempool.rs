@@ -2,8 +2,8 @@
 //! `cudaMalloc`. A pool consists of its attributes.
 
 use super::Status;
-use super::error::{Error, entry};
-use super::memory::{self, Owner, give};
+use super::error::{Error, api_call};
+use super::memory::{self, Owner, store_result};
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -25,7 +25,7 @@ fn default_pool() -> *mut c_void {
 
 /// # Safety
 /// `pool` is null or a pool.
-unsafe fn behind<'a>(pool: *mut c_void) -> Result<&'a Pool, Error> {
+unsafe fn pool_at<'a>(pool: *mut c_void) -> Result<&'a Pool, Error> {
     // SAFETY: promised by the caller.
     unsafe { pool.cast::<Pool>().as_ref() }.ok_or(Error::InvalidValue)
 }
@@ -37,7 +37,7 @@ unsafe extern "C" fn cudaMallocAsync(
     _stream: *mut c_void,
 ) -> Status {
     // SAFETY: promised by the caller.
-    entry(|| unsafe { memory::give_memory(to, size, Owner::Device, 0) })
+    api_call(|| unsafe { memory::store_allocation(to, size, Owner::Device, 0) })
 }
 
 #[unsafe(no_mangle)]
@@ -47,11 +47,11 @@ unsafe extern "C" fn cudaMallocFromPoolAsync(
     pool: *mut c_void,
     _stream: *mut c_void,
 ) -> Status {
-    entry(|| {
+    api_call(|| {
         // SAFETY: promised by the caller.
         unsafe {
-            behind(pool)?;
-            memory::give_memory(to, size, Owner::Device, 0)
+            pool_at(pool)?;
+            memory::store_allocation(to, size, Owner::Device, 0)
         }
     })
 }
@@ -63,10 +63,10 @@ extern "C" fn cudaFreeAsync(memory: *mut c_void, _stream: *mut c_void) -> Status
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaDeviceGetDefaultMemPool(to: *mut *mut c_void, device: c_int) -> Status {
-    entry(|| {
-        super::device::is_there(device)?;
+    api_call(|| {
+        super::device::check_device(device)?;
         // SAFETY: promised by the caller.
-        unsafe { give(to, default_pool()) }
+        unsafe { store_result(to, default_pool()) }
     })
 }
 
@@ -78,16 +78,16 @@ unsafe extern "C" fn cudaDeviceGetMemPool(to: *mut *mut c_void, device: c_int) -
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaDeviceSetMemPool(device: c_int, pool: *mut c_void) -> Status {
-    entry(|| {
-        super::device::is_there(device)?;
+    api_call(|| {
+        super::device::check_device(device)?;
         // SAFETY: promised by the caller.
-        unsafe { behind(pool) }.map(|_| ())
+        unsafe { pool_at(pool) }.map(|_| ())
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaMemPoolCreate(to: *mut *mut c_void, properties: *const c_void) -> Status {
-    entry(|| {
+    api_call(|| {
         if to.is_null() || properties.is_null() {
             return Err(Error::InvalidValue);
         }
@@ -95,13 +95,13 @@ unsafe extern "C" fn cudaMemPoolCreate(to: *mut *mut c_void, properties: *const 
             threshold: AtomicU64::new(0),
         });
         // SAFETY: promised by the caller.
-        unsafe { give(to, Box::into_raw(pool).cast()) }
+        unsafe { store_result(to, Box::into_raw(pool).cast()) }
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaMemPoolDestroy(pool: *mut c_void) -> Status {
-    entry(|| {
+    api_call(|| {
         if pool.is_null() || pool == default_pool() {
             return Err(Error::InvalidValue);
         }
@@ -117,9 +117,9 @@ unsafe extern "C" fn cudaMemPoolSetAttribute(
     attribute: c_int,
     value: *mut c_void,
 ) -> Status {
-    entry(|| {
+    api_call(|| {
         // SAFETY: promised by the caller.
-        let pool = unsafe { behind(pool)? };
+        let pool = unsafe { pool_at(pool)? };
         if value.is_null() || !(1..=8).contains(&attribute) {
             return Err(Error::InvalidValue);
         }
@@ -138,15 +138,17 @@ unsafe extern "C" fn cudaMemPoolGetAttribute(
     attribute: c_int,
     value: *mut c_void,
 ) -> Status {
-    entry(|| {
+    api_call(|| {
         // SAFETY: promised by the caller.
-        let pool = unsafe { behind(pool)? };
+        let pool = unsafe { pool_at(pool)? };
         // SAFETY: the first three attributes are ints, the others have 64 bits.
         unsafe {
             match attribute {
-                1..=3 => give(value.cast::<c_int>(), 1),
-                RELEASE_THRESHOLD => give(value.cast(), pool.threshold.load(Ordering::Relaxed)),
-                5..=8 => give(value.cast::<u64>(), 0),
+                1..=3 => store_result(value.cast::<c_int>(), 1),
+                RELEASE_THRESHOLD => {
+                    store_result(value.cast(), pool.threshold.load(Ordering::Relaxed))
+                }
+                5..=8 => store_result(value.cast::<u64>(), 0),
                 _ => Err(Error::InvalidValue),
             }
         }
@@ -156,5 +158,5 @@ unsafe extern "C" fn cudaMemPoolGetAttribute(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaMemPoolTrimTo(pool: *mut c_void, _keep: usize) -> Status {
     // SAFETY: promised by the caller.
-    entry(|| unsafe { behind(pool) }.map(|_| ()))
+    api_call(|| unsafe { pool_at(pool) }.map(|_| ()))
 }

@@ -13,7 +13,7 @@ unsafe extern "C" {
 /// The arguments of a `printf`, each aligned to its own size.
 struct Packed {
     at: *const u8,
-    taken: usize,
+    offset: usize,
 }
 
 impl Packed {
@@ -22,8 +22,8 @@ impl Packed {
     /// # Safety
     /// A next argument of type `T` exists.
     unsafe fn next<T: Copy>(&mut self) -> T {
-        let start = self.taken.next_multiple_of(size_of::<T>());
-        self.taken = start + size_of::<T>();
+        let start = self.offset.next_multiple_of(size_of::<T>());
+        self.offset = start + size_of::<T>();
         // SAFETY: promised by the caller.
         unsafe { self.at.add(start).cast::<T>().read() }
     }
@@ -38,7 +38,7 @@ struct Conversion<'a> {
 }
 
 /// Parses the conversion at the start of `format`, including its `%`; `None` if incomplete.
-fn conversion(format: &[u8]) -> Option<Conversion<'_>> {
+fn parse_conversion(format: &[u8]) -> Option<Conversion<'_>> {
     let letter_at = format[1..]
         .iter()
         .position(|c| !b"-+ #0123456789.*hlLqjzt".contains(c))?
@@ -56,7 +56,7 @@ fn conversion(format: &[u8]) -> Option<Conversion<'_>> {
 ///
 /// # Safety
 /// The packed arguments match the format.
-unsafe fn convert(conversion: &Conversion<'_>, packed: &mut Packed, out: &mut Vec<u8>) {
+unsafe fn format_conversion(conversion: &Conversion<'_>, packed: &mut Packed, out: &mut Vec<u8>) {
     // Each star is replaced by its number, and one argument remains; length modifiers are normalised.
     let mut format = Vec::new();
     for &c in &conversion.text[..conversion.text.len() - 1] {
@@ -76,25 +76,25 @@ unsafe fn convert(conversion: &Conversion<'_>, packed: &mut Packed, out: &mut Ve
         match conversion.letter {
             b'd' | b'i' | b'o' | b'u' | b'x' | b'X' if conversion.long => {
                 let value = packed.next::<i64>();
-                print(out, |to, size| {
+                append_snprintf(out, |to, size| {
                     libc::snprintf(to, size, format.as_ptr().cast(), value)
                 });
             }
             b'd' | b'i' | b'o' | b'u' | b'x' | b'X' | b'c' => {
                 let value = packed.next::<c_int>();
-                print(out, |to, size| {
+                append_snprintf(out, |to, size| {
                     libc::snprintf(to, size, format.as_ptr().cast(), value)
                 });
             }
             b'a' | b'A' | b'e' | b'E' | b'f' | b'F' | b'g' | b'G' => {
                 let value = packed.next::<f64>();
-                print(out, |to, size| {
+                append_snprintf(out, |to, size| {
                     libc::snprintf(to, size, format.as_ptr().cast(), value)
                 });
             }
             b's' | b'p' => {
                 let value = packed.next::<*const c_void>();
-                print(out, |to, size| {
+                append_snprintf(out, |to, size| {
                     libc::snprintf(to, size, format.as_ptr().cast(), value)
                 });
             }
@@ -104,7 +104,7 @@ unsafe fn convert(conversion: &Conversion<'_>, packed: &mut Packed, out: &mut Ve
 }
 
 /// Appends the output of `write`, which takes a buffer with its size and returns the length.
-fn print(out: &mut Vec<u8>, write: impl Fn(*mut c_char, usize) -> c_int) {
+fn append_snprintf(out: &mut Vec<u8>, write: impl Fn(*mut c_char, usize) -> c_int) {
     let length = usize::try_from(write(std::ptr::null_mut(), 0)).unwrap_or(0);
     let start = out.len();
     out.resize(start + length + 1, 0);
@@ -116,23 +116,23 @@ fn print(out: &mut Vec<u8>, write: impl Fn(*mut c_char, usize) -> c_int) {
 ///
 /// # Safety
 /// The packed arguments match the format.
-unsafe fn formatted(mut format: &[u8], arguments: *const c_void) -> (Vec<u8>, c_int) {
+unsafe fn format_packed(mut format: &[u8], arguments: *const c_void) -> (Vec<u8>, c_int) {
     let mut packed = Packed {
         at: arguments.cast(),
-        taken: 0,
+        offset: 0,
     };
     let (mut out, mut count) = (Vec::new(), 0);
     while let Some(at) = format.iter().position(|&c| c == b'%') {
         out.extend(&format[..at]);
         format = &format[at..];
-        let Some(found) = conversion(format) else {
+        let Some(found) = parse_conversion(format) else {
             break;
         };
         if found.letter == b'%' {
             out.push(b'%');
         } else {
             // SAFETY: promised by the caller.
-            unsafe { convert(&found, &mut packed, &mut out) };
+            unsafe { format_conversion(&found, &mut packed, &mut out) };
             count += 1;
         }
         format = &format[found.text.len()..];
@@ -142,7 +142,7 @@ unsafe fn formatted(mut format: &[u8], arguments: *const c_void) -> (Vec<u8>, c_
 }
 
 /// Writes to standard error.
-pub(super) fn say(text: &str) {
+pub(super) fn write_stderr(text: &str) {
     // SAFETY: the text has the stated length.
     unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
 }
@@ -157,7 +157,7 @@ unsafe extern "C" fn __gr_vprintf(format: *const c_char, arguments: *const c_voi
         return -1;
     }
     // SAFETY: promised by the caller.
-    let (text, count) = unsafe { formatted(CStr::from_ptr(format).to_bytes(), arguments) };
+    let (text, count) = unsafe { format_packed(CStr::from_ptr(format).to_bytes(), arguments) };
     // SAFETY: C's own stream, with its own lock.
     unsafe { libc::fwrite(text.as_ptr().cast(), 1, text.len(), stdout) };
     count
@@ -178,10 +178,10 @@ unsafe extern "C" fn __gr_assertfail(
     // SAFETY: promised by the caller.
     let text = |text: *const c_char| unsafe { CStr::from_ptr(text).to_string_lossy() };
     let (message, file, function) = (text(message), text(file), text(function));
-    say(&format!(
+    write_stderr(&format!(
         "{file}:{line}: {function}: Assertion `{message}` failed.\n"
     ));
-    error::stick(Error::Assert);
+    error::set_kernel_failure(Error::Assert);
 }
 
 /// Nanoseconds since the first call.
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_format_is_filled_from_the_structure() {
+    fn formats_packed_arguments() {
         let arguments = Arguments {
             a: -5,
             b: 2.5,
@@ -240,14 +240,14 @@ mod tests {
             f: 255,
         };
         let format = b"a=%03d b=%.2f c=%llu 100%% %s [%c] %*x|";
-        let (text, count) = unsafe { formatted(format, (&raw const arguments).cast()) };
+        let (text, count) = unsafe { format_packed(format, (&raw const arguments).cast()) };
         assert_eq!(text, b"a=-05 b=2.50 c=1099511627776 100% text [x]     ff|");
         assert_eq!(count, 6);
     }
 
     #[test]
-    fn a_format_that_breaks_off_ends_there() {
-        let (text, count) = unsafe { formatted(b"50%", std::ptr::null()) };
+    fn incomplete_conversion_is_copied() {
+        let (text, count) = unsafe { format_packed(b"50%", std::ptr::null()) };
         assert_eq!((text.as_slice(), count), (&b"50%"[..], 0));
     }
 }

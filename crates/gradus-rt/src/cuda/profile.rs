@@ -48,13 +48,13 @@ pub(super) fn is_on() -> bool {
 }
 
 /// Runs and times an activity.
-pub(super) fn timed(activity: Activity, work: impl FnOnce()) {
-    launched(activity.name(), work);
+pub(super) fn run_timed_activity(activity: Activity, work: impl FnOnce()) {
+    run_timed_kernel(activity.name(), work);
 }
 
 /// Runs and times a kernel.
 #[inline]
-pub(super) fn launched(name: &'static CStr, work: impl FnOnce()) {
+pub(super) fn run_timed_kernel(name: &'static CStr, work: impl FnOnce()) {
     match is_on() {
         false => work(),
         true => {
@@ -110,11 +110,11 @@ fn add(name: &'static CStr, time: Duration) {
 
 extern "C" fn print() {
     let rows = ROWS.lock().unwrap_or_else(PoisonError::into_inner);
-    crate::cuda::printf::say(&table(&rows));
+    crate::cuda::printf::write_stderr(&format_table(&rows));
 }
 
 /// The table, longest total time first.
-fn table(rows: &Rows) -> String {
+fn format_table(rows: &Rows) -> String {
     let mut sorted: Vec<_> = rows.iter().collect();
     sorted.sort_by_key(|(name, row)| (std::cmp::Reverse(row.total), *name));
     let whole: Duration = rows.values().map(|row| row.total).sum();
@@ -129,11 +129,11 @@ fn table(rows: &Rows) -> String {
         let _ = writeln!(
             text,
             "{share:>7.2}% {:>10} {:>8} {:>10} {:>10} {:>10}  {}",
-            human(row.total),
+            format_duration(row.total),
             row.calls,
-            human(row.total / row.calls),
-            human(row.least),
-            human(row.most),
+            format_duration(row.total / row.calls),
+            format_duration(row.least),
+            format_duration(row.most),
             demangled(name)
         );
     }
@@ -141,7 +141,7 @@ fn table(rows: &Rows) -> String {
 }
 
 /// A time with five digits and its unit.
-fn human(time: Duration) -> String {
+fn format_duration(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     let (value, unit) = match seconds {
         s if s >= 1.0 => (s, "s"),
@@ -197,7 +197,7 @@ mod tests {
             most: Duration::from_millis(ms),
         };
         let rows = BTreeMap::from([(c"short", row(1, 25)), (c"long", row(3, 75))]);
-        let text = table(&rows);
+        let text = format_table(&rows);
         let lines: Vec<&str> = text.lines().skip(2).collect();
         assert_eq!(
             lines,

@@ -4,7 +4,7 @@
 
 use super::Status;
 use super::copies::{self, Direction};
-use super::error::{self, Error, entry};
+use super::error::{self, Error, api_call};
 use super::memory::{self, Owner};
 use super::profile::{self, Activity};
 use std::ffi::{c_int, c_void};
@@ -19,7 +19,7 @@ fn owner(number: c_int) -> Option<Owner> {
 #[unsafe(no_mangle)]
 extern "C" fn __gr_device_malloc(size: usize, number: c_int) -> *mut c_void {
     let mut made = std::ptr::null_mut();
-    entry(|| match (size, owner(number)) {
+    api_call(|| match (size, owner(number)) {
         (_, None) | (0, Some(Owner::Managed)) => Err(Error::InvalidValue),
         (0, _) => Ok(()),
         (_, Some(owner)) => {
@@ -36,8 +36,8 @@ extern "C" fn __gr_device_malloc(size: usize, number: c_int) -> *mut c_void {
 #[unsafe(no_mangle)]
 extern "C" fn __gr_device_status(made: *const c_void, size: usize, number: c_int) -> Status {
     let none = size == 0 && owner(number) != Some(Owner::Managed);
-    match entry(|| Ok(())) {
-        0 if made.is_null() && !none => error::last(),
+    match api_call(|| Ok(())) {
+        0 if made.is_null() && !none => error::last_error(),
         status => status,
     }
 }
@@ -46,9 +46,9 @@ extern "C" fn __gr_device_status(made: *const c_void, size: usize, number: c_int
 /// and device memory are distinguished.
 #[unsafe(no_mangle)]
 extern "C" fn __gr_device_free_status(memory: *const c_void, number: c_int) -> Status {
-    entry(|| {
+    api_call(|| {
         let of_host = owner(number) == Some(Owner::Host);
-        match memory::start(memory) {
+        match memory::owner_at_start(memory) {
             _ if memory.is_null() => Ok(()),
             Some(Owner::Host) if of_host => Ok(()),
             Some(Owner::Device | Owner::Managed) if !of_host => Ok(()),
@@ -61,7 +61,7 @@ extern "C" fn __gr_device_free_status(memory: *const c_void, number: c_int) -> S
 #[unsafe(no_mangle)]
 extern "C" fn __gr_device_free(memory: *mut c_void) {
     // The status has reported memory that cannot be freed.
-    let _ = memory::release(memory, &[Owner::Host, Owner::Device, Owner::Managed]);
+    let _ = memory::free_owned(memory, &[Owner::Host, Owner::Device, Owner::Managed]);
 }
 
 /// Begins a copy; 0 if valid.
@@ -72,10 +72,10 @@ extern "C" fn __gr_copy_begin(
     count: usize,
     kind: c_int,
 ) -> Status {
-    entry(|| {
+    api_call(|| {
         let direction = Direction::new(kind)?;
         if count > 0 {
-            copies::ends(to, from, count, direction)?;
+            copies::check_ends(to, from, count, direction)?;
         }
         profile::begin(direction.activity().name());
         Ok(())
@@ -85,9 +85,9 @@ extern "C" fn __gr_copy_begin(
 /// Begins a fill; 0 if valid.
 #[unsafe(no_mangle)]
 extern "C" fn __gr_fill_begin(to: *const c_void, count: usize) -> Status {
-    entry(|| {
+    api_call(|| {
         if count > 0 {
-            copies::end(to, count, None)?;
+            copies::check_end(to, count, None)?;
         }
         profile::begin(Activity::Fill.name());
         Ok(())
@@ -103,7 +103,7 @@ extern "C" fn __gr_elapsed(start: *mut c_void, end: *mut c_void) -> f32 {
 /// The status of `cudaEventElapsedTime`.
 #[unsafe(no_mangle)]
 extern "C" fn __gr_elapsed_status(start: *mut c_void, end: *mut c_void) -> Status {
-    entry(|| super::streams::elapsed(start, end).map(|_| ()))
+    api_call(|| super::streams::elapsed(start, end).map(|_| ()))
 }
 
 #[cfg(test)]
@@ -112,7 +112,7 @@ mod tests {
     use std::ptr::null;
 
     #[test]
-    fn taken_apart_they_say_what_cuda_says() {
+    fn split_calls_match_cuda() {
         let memory = __gr_device_malloc(64, Owner::Device as c_int);
         assert!(!memory.is_null());
         assert_eq!(__gr_device_status(memory, 64, 2), 0);

@@ -2,8 +2,8 @@
 //! event the time of its recording.
 
 use super::Status;
-use super::error::{Error, entry};
-use super::memory::give;
+use super::error::{Error, api_call};
+use super::memory::store_result;
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -91,14 +91,14 @@ unsafe extern "C" fn cudaStreamCreateWithPriority(
     flags: c_uint,
     priority: c_int,
 ) -> Status {
-    entry(|| {
+    api_call(|| {
         if to.is_null() || flags > 1 {
             return Err(Error::InvalidValue);
         }
         let priority = priority.clamp(PRIORITIES.1, PRIORITIES.0);
         let handle = streams().add(Stream { flags, priority });
         // SAFETY: promised by the caller.
-        unsafe { give(to, handle) }
+        unsafe { store_result(to, handle) }
     })
 }
 
@@ -116,29 +116,29 @@ unsafe extern "C" fn cudaStreamCreate(to: *mut *mut c_void) -> Status {
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaStreamDestroy(handle: *mut c_void) -> Status {
-    entry(|| streams().remove(handle))
+    api_call(|| streams().remove(handle))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaStreamSynchronize(handle: *mut c_void) -> Status {
-    entry(|| stream(handle).map(|_| ()))
+    api_call(|| stream(handle).map(|_| ()))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaStreamQuery(handle: *mut c_void) -> Status {
-    entry(|| stream(handle).map(|_| ()))
+    api_call(|| stream(handle).map(|_| ()))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaStreamGetFlags(handle: *mut c_void, to: *mut c_uint) -> Status {
     // SAFETY: promised by the caller.
-    entry(|| unsafe { give(to, stream(handle)?.flags) })
+    api_call(|| unsafe { store_result(to, stream(handle)?.flags) })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaStreamGetPriority(handle: *mut c_void, to: *mut c_int) -> Status {
     // SAFETY: promised by the caller.
-    entry(|| unsafe { give(to, stream(handle)?.priority) })
+    api_call(|| unsafe { store_result(to, stream(handle)?.priority) })
 }
 
 #[unsafe(no_mangle)]
@@ -146,11 +146,11 @@ unsafe extern "C" fn cudaDeviceGetStreamPriorityRange(
     least: *mut c_int,
     greatest: *mut c_int,
 ) -> Status {
-    entry(|| {
+    api_call(|| {
         // Each pointer may be null, if the caller ignores the value.
         unsafe {
-            let _ = give(least, PRIORITIES.0);
-            let _ = give(greatest, PRIORITIES.1);
+            let _ = store_result(least, PRIORITIES.0);
+            let _ = store_result(greatest, PRIORITIES.1);
         }
         Ok(())
     })
@@ -162,7 +162,7 @@ extern "C" fn cudaStreamWaitEvent(
     event: *mut c_void,
     _flags: c_uint,
 ) -> Status {
-    entry(|| {
+    api_call(|| {
         stream(handle)?;
         events().get(event).map(|_| ())
     })
@@ -175,7 +175,7 @@ unsafe extern "C" fn cudaStreamAddCallback(
     data: *mut c_void,
     flags: c_uint,
 ) -> Status {
-    entry(|| {
+    api_call(|| {
         stream(handle)?;
         let callback = callback.filter(|_| flags == 0).ok_or(Error::InvalidValue)?;
         // SAFETY: promised by the caller.
@@ -190,7 +190,7 @@ unsafe extern "C" fn cudaLaunchHostFunc(
     function: Option<unsafe extern "C" fn(*mut c_void)>,
     data: *mut c_void,
 ) -> Status {
-    entry(|| {
+    api_call(|| {
         stream(handle)?;
         // SAFETY: promised by the caller.
         unsafe { function.ok_or(Error::InvalidValue)?(data) };
@@ -200,7 +200,7 @@ unsafe extern "C" fn cudaLaunchHostFunc(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaEventCreateWithFlags(to: *mut *mut c_void, flags: c_uint) -> Status {
-    entry(|| {
+    api_call(|| {
         if to.is_null() || flags > 7 {
             return Err(Error::InvalidValue);
         }
@@ -210,7 +210,7 @@ unsafe extern "C" fn cudaEventCreateWithFlags(to: *mut *mut c_void, flags: c_uin
             recorded: None,
         });
         // SAFETY: promised by the caller.
-        unsafe { give(to, handle) }
+        unsafe { store_result(to, handle) }
     })
 }
 
@@ -222,12 +222,12 @@ unsafe extern "C" fn cudaEventCreate(to: *mut *mut c_void) -> Status {
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaEventDestroy(event: *mut c_void) -> Status {
-    entry(|| events().remove(event))
+    api_call(|| events().remove(event))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaEventRecord(event: *mut c_void, handle: *mut c_void) -> Status {
-    entry(|| {
+    api_call(|| {
         stream(handle)?;
         events().get(event)?.recorded = Some(Instant::now());
         Ok(())
@@ -245,12 +245,12 @@ extern "C" fn cudaEventRecordWithFlags(
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaEventSynchronize(event: *mut c_void) -> Status {
-    entry(|| events().get(event).map(|_| ()))
+    api_call(|| events().get(event).map(|_| ()))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaEventQuery(event: *mut c_void) -> Status {
-    entry(|| events().get(event).map(|_| ()))
+    api_call(|| events().get(event).map(|_| ()))
 }
 
 #[unsafe(no_mangle)]
@@ -259,10 +259,10 @@ unsafe extern "C" fn cudaEventElapsedTime(
     start: *mut c_void,
     end: *mut c_void,
 ) -> Status {
-    entry(|| {
+    api_call(|| {
         let passed = elapsed(start, end)?;
         // SAFETY: promised by the caller.
-        unsafe { give(to, passed) }
+        unsafe { store_result(to, passed) }
     })
 }
 
@@ -288,7 +288,7 @@ mod tests {
     use std::ptr::null_mut;
 
     #[test]
-    fn events_tell_the_time_between_them() {
+    fn elapsed_time_between_events() {
         let (mut a, mut b, mut silent, mut time) = (null_mut(), null_mut(), null_mut(), -1.0);
         unsafe {
             assert_eq!(cudaEventCreate(&mut a), 0);
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_is_one_until_it_is_destroyed() {
+    fn destroyed_streams_are_invalid() {
         let (mut made, mut priority) = (null_mut(), 9);
         unsafe {
             assert_eq!(cudaStreamCreateWithPriority(&mut made, 1, -99), 0);

@@ -2,8 +2,8 @@
 //! registers its variables.
 
 use super::Status;
-use super::error::{Error, entry};
-use super::memory::give;
+use super::error::{Error, api_call};
+use super::memory::store_result;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -48,10 +48,10 @@ unsafe extern "C" fn __gr_symbol(text: *const c_char) -> *const c_void {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaGetSymbolSize(to: *mut usize, symbol: *const c_void) -> Status {
-    entry(|| {
+    api_call(|| {
         let known = symbols().get(&(symbol as usize)).map(|row| row.1);
         // SAFETY: promised by the caller.
-        unsafe { give(to, known.ok_or(Error::InvalidSymbol)?) }
+        unsafe { store_result(to, known.ok_or(Error::InvalidSymbol)?) }
     })
 }
 
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn by_address_and_by_name() {
+    fn finds_by_address_and_name() {
         static VARIABLE: [c_char; 4] = [1; 4];
         let at = VARIABLE.as_ptr();
         unsafe {

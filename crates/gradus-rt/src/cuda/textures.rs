@@ -3,8 +3,8 @@
 
 use super::Status;
 use super::arrays;
-use super::error::{Error, entry};
-use super::memory::give;
+use super::error::{Error, api_call};
+use super::memory::store_result;
 use super::types::{Array, Format, Resource, Texture, TextureDesc};
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -21,25 +21,25 @@ const LINEAR_FILTER: i32 = 1;
 const FRACTIONS: i32 = 1;
 
 /// The resource of a texture object, for `cudaGetTextureObjectResourceDesc`.
-struct Kept(Resource);
+struct ObjectResource(Resource);
 // SAFETY: the contained pointer is only returned to the program, never dereferenced on another thread.
-unsafe impl Send for Kept {}
+unsafe impl Send for ObjectResource {}
 
 /// Texture objects by handle, with the resource of each.
-fn objects() -> MutexGuard<'static, BTreeMap<u64, Kept>> {
-    static ALL: Mutex<BTreeMap<u64, Kept>> = Mutex::new(BTreeMap::new());
+fn objects() -> MutexGuard<'static, BTreeMap<u64, ObjectResource>> {
+    static ALL: Mutex<BTreeMap<u64, ObjectResource>> = Mutex::new(BTreeMap::new());
     ALL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Texture {
     /// Binds `width` by `height` elements of memory.
-    fn read_memory(&mut self, base: *const c_void, width: usize, height: usize, pitch: usize) {
+    fn bind_memory(&mut self, base: *const c_void, width: usize, height: usize, pitch: usize) {
         self.base = base.cast();
         (self.width, self.height, self.depth) = (width, height, 1);
         (self.pitch, self.slice) = (pitch, 0);
     }
 
-    fn read_array(&mut self, array: &Array) {
+    fn bind_array(&mut self, array: &Array) {
         self.base = array.data;
         self.width = array.width;
         self.height = array.height.max(1);
@@ -51,18 +51,18 @@ impl Texture {
     ///
     /// # Safety
     /// The resource's array is valid.
-    unsafe fn read(&mut self, resource: &Resource) -> Result<(), Error> {
+    unsafe fn bind_resource(&mut self, resource: &Resource) -> Result<(), Error> {
         match resource.kind {
             ARRAY => {
                 // SAFETY: promised by the caller.
-                let array = unsafe { arrays::behind(resource.pointer)? };
+                let array = unsafe { arrays::array_at(resource.pointer)? };
                 self.format = array.format;
-                self.read_array(array);
+                self.bind_array(array);
             }
             LINEAR => {
                 self.format = resource.format;
                 let element = self.format.bytes().ok_or(Error::InvalidChannelDescriptor)?;
-                self.read_memory(resource.pointer, resource.sizes[0] / element, 1, 0);
+                self.bind_memory(resource.pointer, resource.sizes[0] / element, 1, 0);
             }
             PITCH_2D => {
                 self.format = resource.format;
@@ -71,7 +71,7 @@ impl Texture {
                 if width * element > pitch {
                     return Err(Error::InvalidPitchValue);
                 }
-                self.read_memory(resource.pointer, width, height, pitch);
+                self.bind_memory(resource.pointer, width, height, pitch);
             }
             _ => return Err(Error::NotSupported),
         }
@@ -83,7 +83,7 @@ impl Texture {
 }
 
 /// A texture with the sampling mode of a description, unbound.
-fn described(texture: &TextureDesc) -> Texture {
+fn unbound_texture(texture: &TextureDesc) -> Texture {
     Texture {
         normalized: i32::from(texture.normalized != 0),
         filter: texture.filter,
@@ -106,7 +106,7 @@ fn described(texture: &TextureDesc) -> Texture {
 }
 
 /// Checks that the sampling mode suits the elements.
-fn suits(texture: &Texture, resource: i32) -> Result<(), Error> {
+fn check_sampling_mode(texture: &Texture, resource: i32) -> Result<(), Error> {
     let float = texture.format.f == FLOAT;
     if texture.fractions != 0 && !float && texture.format.x > 16 {
         return Err(Error::InvalidNormSetting);
@@ -128,7 +128,7 @@ unsafe extern "C" fn cudaCreateTextureObject(
     texture: *const TextureDesc,
     view: *const c_void,
 ) -> Status {
-    entry(|| {
+    api_call(|| {
         // SAFETY: promised by the caller.
         let (resource, texture) = unsafe { (resource.as_ref(), texture.as_ref()) };
         let (Some(resource), Some(texture)) = (resource, texture) else {
@@ -142,20 +142,20 @@ unsafe extern "C" fn cudaCreateTextureObject(
         if !view.is_null() || !seams {
             return Err(Error::NotSupported);
         }
-        let mut made = described(texture);
+        let mut made = unbound_texture(texture);
         // SAFETY: promised by the caller.
-        unsafe { made.read(resource)? };
-        suits(&made, resource.kind)?;
+        unsafe { made.bind_resource(resource)? };
+        check_sampling_mode(&made, resource.kind)?;
         let handle = Box::into_raw(Box::new(made)) as u64;
-        objects().insert(handle, Kept(*resource));
+        objects().insert(handle, ObjectResource(*resource));
         // SAFETY: promised by the caller.
-        unsafe { give(to, handle) }
+        unsafe { store_result(to, handle) }
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaDestroyTextureObject(object: u64) -> Status {
-    entry(|| {
+    api_call(|| {
         if object == 0 {
             return Ok(());
         }
@@ -168,10 +168,10 @@ unsafe extern "C" fn cudaDestroyTextureObject(object: u64) -> Status {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaGetTextureObjectResourceDesc(to: *mut Resource, object: u64) -> Status {
-    entry(|| {
+    api_call(|| {
         let resource = objects().get(&object).ok_or(Error::InvalidValue)?.0;
         // SAFETY: promised by the caller.
-        unsafe { give(to, resource) }
+        unsafe { store_result(to, resource) }
     })
 }
 
@@ -179,7 +179,7 @@ unsafe extern "C" fn cudaGetTextureObjectResourceDesc(to: *mut Resource, object:
 ///
 /// # Safety
 /// `reference` is null or a texture reference without a concurrent user.
-unsafe fn variable<'a>(reference: *const Texture) -> Result<&'a mut Texture, Error> {
+unsafe fn reference_variable<'a>(reference: *const Texture) -> Result<&'a mut Texture, Error> {
     // SAFETY: promised by the caller; the interface takes a const pointer, and writes.
     unsafe { reference.cast_mut().as_mut() }.ok_or(Error::InvalidTexture)
 }
@@ -192,9 +192,9 @@ unsafe extern "C" fn cudaBindTexture(
     format: *const Format,
     size: usize,
 ) -> Status {
-    entry(|| {
+    api_call(|| {
         // SAFETY: promised by the caller.
-        let (texture, format) = unsafe { (variable(reference)?, format.as_ref()) };
+        let (texture, format) = unsafe { (reference_variable(reference)?, format.as_ref()) };
         let format = format.ok_or(Error::InvalidValue)?;
         let element = format.bytes().ok_or(Error::InvalidChannelDescriptor)?;
         if memory.is_null() {
@@ -202,7 +202,7 @@ unsafe extern "C" fn cudaBindTexture(
         }
         // The default size covers all memory after the address.
         let known = super::memory::owner(memory).map_or(size, |(_, left)| size.min(left));
-        texture.read_memory(memory, known / element, 1, 0);
+        texture.bind_memory(memory, known / element, 1, 0);
         if !offset.is_null() {
             // SAFETY: promised by the caller.
             unsafe { offset.write(0) };
@@ -221,21 +221,21 @@ unsafe extern "C" fn cudaBindTexture2D(
     height: usize,
     pitch: usize,
 ) -> Status {
-    entry(|| {
+    api_call(|| {
         // SAFETY: promised by the caller.
-        let (texture, format) = unsafe { (variable(reference)?, format.as_ref()) };
+        let (texture, format) = unsafe { (reference_variable(reference)?, format.as_ref()) };
         let format = format.ok_or(Error::InvalidValue)?;
         let element = format.bytes().ok_or(Error::InvalidChannelDescriptor)?;
         if memory.is_null() || width * element > pitch {
             return Err(Error::InvalidValue);
         }
         texture.format = *format;
-        texture.read_memory(memory, width, height, pitch);
+        texture.bind_memory(memory, width, height, pitch);
         if !offset.is_null() {
             // SAFETY: promised by the caller.
             unsafe { offset.write(0) };
         }
-        suits(texture, PITCH_2D)
+        check_sampling_mode(texture, PITCH_2D)
     })
 }
 
@@ -245,20 +245,25 @@ unsafe extern "C" fn cudaBindTextureToArray(
     array: *const Array,
     _format: *const Format,
 ) -> Status {
-    entry(|| {
+    api_call(|| {
         // SAFETY: promised by the caller.
-        let (texture, array) = unsafe { (variable(reference)?, arrays::behind(array.cast())?) };
+        let (texture, array) = unsafe {
+            (
+                reference_variable(reference)?,
+                arrays::array_at(array.cast())?,
+            )
+        };
         texture.format = array.format;
-        texture.read_array(array);
-        suits(texture, ARRAY)
+        texture.bind_array(array);
+        check_sampling_mode(texture, ARRAY)
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaUnbindTexture(reference: *const Texture) -> Status {
-    entry(|| {
+    api_call(|| {
         // SAFETY: promised by the caller.
-        unsafe { variable(reference)? }.read_memory(std::ptr::null(), 0, 0, 0);
+        unsafe { reference_variable(reference)? }.bind_memory(std::ptr::null(), 0, 0, 0);
         Ok(())
     })
 }
@@ -268,13 +273,13 @@ unsafe extern "C" fn cudaGetTextureAlignmentOffset(
     to: *mut usize,
     reference: *const Texture,
 ) -> Status {
-    entry(|| {
+    api_call(|| {
         // SAFETY: promised by the caller.
-        let bound = unsafe { variable(reference)? };
+        let bound = unsafe { reference_variable(reference)? };
         if bound.base.is_null() {
             return Err(Error::InvalidTextureBinding);
         }
         // SAFETY: promised by the caller.
-        unsafe { give(to, 0) }
+        unsafe { store_result(to, 0) }
     })
 }

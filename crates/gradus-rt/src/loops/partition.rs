@@ -6,11 +6,11 @@
 //! waits for unstarted leaves, however long a worker is preempted. The ranges are implemented here; the
 //! pool's fork and join recruit the workers.
 
-use crate::{Carried, pool, thread_context, tsan};
+use crate::{SendPtr, pool, thread_context, tsan};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Minimum number of leaves under `GRADUS_FORCE_FORK`.
-pub(crate) const FORCED_LEAVES: i64 = 8;
+pub(crate) const MIN_FORCED_LEAVES: i64 = 8;
 
 /// A loop divided into leaves.
 pub(crate) trait Leaves: Sync {
@@ -22,9 +22,9 @@ pub(crate) trait Leaves: Sync {
 /// front, refills an empty range; all other workers steal from the back.
 #[derive(Debug)]
 #[repr(align(64))]
-struct Row(AtomicU64);
+struct LeafRange(AtomicU64);
 
-impl Row {
+impl LeafRange {
     fn pack(first: u32, end: u32) -> u64 {
         u64::from(first) << 32 | u64::from(end)
     }
@@ -35,15 +35,15 @@ impl Row {
 
     /// Divides the range `first .. end` by `cut`, and returns the part taken. `None` if the range is empty.
     /// A leaf returns to a range only if unstarted; no ABA problem arises.
-    fn take(&self, cut: impl Fn(u32, u32) -> [(u32, u32); 2]) -> Option<(u32, u32)> {
+    fn split_off(&self, cut: impl Fn(u32, u32) -> [(u32, u32); 2]) -> Option<(u32, u32)> {
         let mut seen = self.0.load(Ordering::Relaxed);
         loop {
-            let (first, end) = Row::unpack(seen);
+            let (first, end) = LeafRange::unpack(seen);
             if first >= end {
                 return None;
             }
             let [stays, taken] = cut(first, end);
-            let new = Row::pack(stays.0, stays.1);
+            let new = LeafRange::pack(stays.0, stays.1);
             let swap =
                 self.0
                     .compare_exchange_weak(seen, new, Ordering::Relaxed, Ordering::Relaxed);
@@ -55,27 +55,27 @@ impl Row {
     }
 
     fn is_empty(&self) -> bool {
-        let (first, end) = Row::unpack(self.0.load(Ordering::Relaxed));
+        let (first, end) = LeafRange::unpack(self.0.load(Ordering::Relaxed));
         first >= end
     }
 
-    fn next(&self) -> Option<(u32, u32)> {
-        self.take(|first, end| [(first + 1, end), (first, first + 1)])
+    fn take_front(&self) -> Option<(u32, u32)> {
+        self.split_off(|first, end| [(first + 1, end), (first, first + 1)])
     }
 
     /// Steals the farther half, or the only leaf.
-    fn half(&self) -> Option<(u32, u32)> {
-        self.take(|first, end| {
+    fn steal_half(&self) -> Option<(u32, u32)> {
+        self.split_off(|first, end| {
             let middle = first + (end - first) / 2;
             [(first, middle), (middle, end)]
         })
     }
 
     /// Refills the range, if still empty and unchanged.
-    fn fill(&self, (first, end): (u32, u32)) -> bool {
+    fn refill(&self, (first, end): (u32, u32)) -> bool {
         let seen = self.0.load(Ordering::Relaxed);
-        let (next, last) = Row::unpack(seen);
-        let new = Row::pack(first, end);
+        let (next, last) = LeafRange::unpack(seen);
+        let new = LeafRange::pack(first, end);
         next >= last
             && self
                 .0
@@ -87,55 +87,55 @@ impl Row {
 /// A loop shared by several workers. Fields that each worker reads first are adjacent, because they come
 /// from another processor's cache.
 #[repr(align(128))]
-struct Shared<L> {
+struct SharedLoop<L> {
     all: L,
     /// Number of enclosing forks.
     depth: u32,
-    rows: Vec<Row>,
-    fence: Carried,
+    ranges: Vec<LeafRange>,
+    fence: SendPtr,
 }
 
 /// Runs leaves `first .. end` on all workers that arrive.
-pub(crate) fn share(all: impl Leaves, first: u32, end: u32, depth: u32) {
-    let workers = pool::abreast() as u64;
+pub(crate) fn run_shared(all: impl Leaves, first: u32, end: u32, depth: u32) {
+    let workers = pool::max_active_workers() as u64;
     let leaves = u64::from(end - first);
     let begin = |row: u64| first + u32::try_from(row * leaves / workers).unwrap_or(0);
-    let row = |row| Row(AtomicU64::new(Row::pack(begin(row), begin(row + 1))));
-    let shared = Shared {
+    let row = |row| LeafRange(AtomicU64::new(LeafRange::pack(begin(row), begin(row + 1))));
+    let shared = SharedLoop {
         all,
         depth,
-        rows: (0..workers).map(row).collect(),
-        fence: Carried(std::ptr::null_mut()),
+        ranges: (0..workers).map(row).collect(),
+        fence: SendPtr(std::ptr::null_mut()),
     };
     shared.run();
 }
 
-impl<L: Leaves> Shared<L> {
+impl<L: Leaves> SharedLoop<L> {
     fn run(mut self) {
         let mut fence = 0_u8;
-        self.fence = Carried((&raw mut fence).cast());
-        let others = match pool::forces() {
-            true => FORCED_LEAVES as usize,
-            false => self.rows.len(),
+        self.fence = SendPtr((&raw mut fence).cast());
+        let others = match pool::always_forks() {
+            true => MIN_FORCED_LEAVES as usize,
+            false => self.ranges.len(),
         };
         tsan::release(self.fence.get());
-        self.ask(others - 1);
+        self.recruit(others - 1);
         tsan::acquire(self.fence.get());
     }
 
     /// Takes part in the loop, and recruits `others` further workers: the first recruit recruits half of the
     /// others.
-    fn ask(&self, others: usize) {
-        if others == 0 || self.rows.iter().all(Row::is_empty) {
-            return self.take_part();
+    fn recruit(&self, others: usize) {
+        if others == 0 || self.ranges.iter().all(LeafRange::is_empty) {
+            return self.run_until_done();
         }
         let farther = others / 2;
-        pool::both(
-            || self.ask(others - 1 - farther),
+        pool::join(
+            || self.recruit(others - 1 - farther),
             || {
-                thread_context::deeper(self.depth, || {
+                thread_context::with_deeper_fork(self.depth, || {
                     tsan::acquire(self.fence.get());
-                    self.ask(farther);
+                    self.recruit(farther);
                     tsan::release(self.fence.get());
                 });
             },
@@ -143,20 +143,20 @@ impl<L: Leaves> Shared<L> {
     }
 
     /// Runs leaves until none is left.
-    fn take_part(&self) {
-        let own = pool::gr_worker().unsigned_abs() as usize % self.rows.len();
+    fn run_until_done(&self) {
+        let own = pool::gr_worker().unsigned_abs() as usize % self.ranges.len();
         loop {
-            while let Some((first, end)) = self.rows[own].next() {
+            while let Some((first, end)) = self.ranges[own].take_front() {
                 self.all.run_leaves(first, end);
             }
-            let (before, behind) = self.rows.split_at(own);
-            let Some(taken) = behind.iter().chain(before).find_map(Row::half) else {
+            let (before, behind) = self.ranges.split_at(own);
+            let Some(taken) = behind.iter().chain(before).find_map(LeafRange::steal_half) else {
                 // Not an error: no range has leaves left.
                 return;
             };
             // A leaf that waits may run another worker's share of this loop on the same thread, with the
             // same range.
-            if !self.rows[own].fill(taken) {
+            if !self.ranges[own].refill(taken) {
                 for leaf in taken.0..taken.1 {
                     self.all.run_leaves(leaf, leaf + 1);
                 }

@@ -7,10 +7,10 @@
 //! end.
 
 use crate::loops::adaptive_serial;
-use crate::loops::parallel_for::{LINE, LONG};
+use crate::loops::parallel_for::{LEAF_MULTIPLE, MIN_ROUNDED_LEAF};
 use crate::loops::partition;
 use crate::loops::partition::Leaves;
-use crate::{Carried, pool, thread_context, tsan};
+use crate::{SendPtr, pool, thread_context, tsan};
 use smallvec::{SmallVec, smallvec};
 use std::ffi::c_void;
 
@@ -23,16 +23,16 @@ pub type Combine =
 
 /// Maximum number of leaves, for partial results of at most a cache line: workers finish within the time of
 /// a leaf of each other.
-const LEAVES: i64 = 256;
+const MAX_LEAVES: i64 = 256;
 /// Minimum number of leaves for larger partial results, each of which costs memory and time.
-const FEWEST_LEAVES: i64 = 16;
+const MIN_LEAVES: i64 = 16;
 /// Target size of all partial results together, in bytes.
 const PARTIALS_BYTES: usize = 1 << 20;
 
 /// Partial results are aligned to cache lines: two workers never share a line.
 #[derive(Clone, Copy, Default)]
 #[repr(align(64))]
-struct Line {
+struct CacheLine {
     _words: [u64; 8],
 }
 
@@ -40,9 +40,9 @@ struct Line {
 struct Reduction {
     body: ReduceBody,
     combine: Combine,
-    identity: Carried,
-    context: Carried,
-    result: Carried,
+    identity: SendPtr,
+    context: SendPtr,
+    result: SendPtr,
     size_bytes: usize,
     lo: i64,
     hi: i64,
@@ -51,16 +51,16 @@ struct Reduction {
 }
 
 /// Leaves from `first` on, each with memory for its partial result.
-struct Placed<'a> {
+struct PartialLeaves<'a> {
     all: &'a Reduction,
     first: u32,
-    places: Carried,
+    places: SendPtr,
 }
 
-impl Leaves for Placed<'_> {
+impl Leaves for PartialLeaves<'_> {
     fn run_leaves(&self, first: u32, end: u32) {
         for leaf in first..end {
-            let place = self.all.place(self.places, leaf - self.first);
+            let place = self.all.partial_at(self.places, leaf - self.first);
             self.all.run_leaf(leaf, place);
         }
     }
@@ -72,35 +72,35 @@ impl Reduction {
     fn run(&self, may_share: impl Fn(u32) -> bool) -> bool {
         let leaves = (self.hi - self.lo + self.leaf - 1) / self.leaf;
         let leaves = u32::try_from(leaves).unwrap_or(u32::MAX);
-        let mut partial = self.places(1);
-        let partial = Carried(partial.as_mut_ptr().cast());
+        let mut partial = self.allocate_partials(1);
+        let partial = SendPtr(partial.as_mut_ptr().cast());
         for leaf in 0..leaves {
-            if leaves - leaf > 1 && pool::is_hungry() && may_share(leaf) {
-                self.share(leaf, leaves);
+            if leaves - leaf > 1 && pool::needs_stealable_work() && may_share(leaf) {
+                self.run_shared(leaf, leaves);
                 return true;
             }
             self.run_leaf(leaf, partial);
-            self.add(partial);
+            self.combine_into_result(partial);
         }
         false
     }
 
     /// Distributes leaves `first .. end`.
-    fn share(&self, first: u32, end: u32) {
-        let mut places = self.places(end - first);
-        let places = Carried(places.as_mut_ptr().cast());
-        let placed = Placed {
+    fn run_shared(&self, first: u32, end: u32) {
+        let mut places = self.allocate_partials(end - first);
+        let places = SendPtr(places.as_mut_ptr().cast());
+        let placed = PartialLeaves {
             all: self,
             first,
             places,
         };
-        partition::share(placed, first, end, self.depth);
+        partition::run_shared(placed, first, end, self.depth);
         for leaf in 0..end - first {
-            self.add(self.place(places, leaf));
+            self.combine_into_result(self.partial_at(places, leaf));
         }
     }
 
-    fn run_leaf(&self, leaf: u32, partial: Carried) {
+    fn run_leaf(&self, leaf: u32, partial: SendPtr) {
         let lo = self.lo + i64::from(leaf) * self.leaf;
         let hi = (lo + self.leaf).min(self.hi);
         // SAFETY: the identity has `size_bytes` bytes, and the memory at least as many; the rest is promised
@@ -108,46 +108,46 @@ impl Reduction {
         unsafe {
             let from: *const u8 = self.identity.get().cast();
             std::ptr::copy_nonoverlapping(from, partial.get().cast(), self.size_bytes);
-            tsan::shown(|| (self.body)(lo, hi, partial.get(), self.context.get()));
+            tsan::with_accesses_checked(|| (self.body)(lo, hi, partial.get(), self.context.get()));
         }
     }
 
     /// Combines a partial result into the result.
-    fn add(&self, partial: Carried) {
+    fn combine_into_result(&self, partial: SendPtr) {
         let (result, context) = (self.result.get(), self.context.get());
         // SAFETY: both hold partial results of the promised size.
-        tsan::shown(|| unsafe { (self.combine)(result, partial.get(), context) });
+        tsan::with_accesses_checked(|| unsafe { (self.combine)(result, partial.get(), context) });
     }
 
     /// Number of cache lines of a partial result.
     fn lines(&self) -> usize {
-        self.size_bytes.div_ceil(size_of::<Line>()).max(1)
+        self.size_bytes.div_ceil(size_of::<CacheLine>()).max(1)
     }
 
     /// Allocates memory for `leaves` partial results.
-    fn places(&self, leaves: u32) -> SmallVec<[Line; 1]> {
-        smallvec![Line::default(); self.lines() * leaves as usize]
+    fn allocate_partials(&self, leaves: u32) -> SmallVec<[CacheLine; 1]> {
+        smallvec![CacheLine::default(); self.lines() * leaves as usize]
     }
 
-    fn place(&self, places: Carried, leaf: u32) -> Carried {
-        let first: *mut Line = places.get().cast();
+    fn partial_at(&self, places: SendPtr, leaf: u32) -> SendPtr {
+        let first: *mut CacheLine = places.get().cast();
         // SAFETY: the memory holds enough partial results.
-        Carried(unsafe { first.add(self.lines() * leaf as usize).cast() })
+        SendPtr(unsafe { first.add(self.lines() * leaf as usize).cast() })
     }
 }
 
 /// Iterations per leaf; depends on the loop only, not on the workers.
 fn leaf_size(trips: i64, grain: i64, size_bytes: usize) -> i64 {
-    let leaves = match size_bytes <= size_of::<Line>() {
-        true => LEAVES,
+    let leaves = match size_bytes <= size_of::<CacheLine>() {
+        true => MAX_LEAVES,
         false => i64::try_from(PARTIALS_BYTES / size_bytes)
-            .unwrap_or(LEAVES)
-            .clamp(FEWEST_LEAVES, LEAVES / 4),
+            .unwrap_or(MAX_LEAVES)
+            .clamp(MIN_LEAVES, MAX_LEAVES / 4),
     };
     let leaf = grain.max((trips + leaves - 1) / leaves).max(1);
-    match leaf < LONG {
+    match leaf < MIN_ROUNDED_LEAF {
         true => leaf,
-        false => (leaf + LINE - 1) / LINE * LINE,
+        false => (leaf + LEAF_MULTIPLE - 1) / LEAF_MULTIPLE * LEAF_MULTIPLE,
     }
 }
 
@@ -176,11 +176,11 @@ pub unsafe extern "C" fn gr_reduce(
     }
     let leaf = leaf_size(hi - lo, grain, size_bytes);
     let (identity, context, result) = (
-        Carried(identity.cast_mut()),
-        Carried(context),
-        Carried(result),
+        SendPtr(identity.cast_mut()),
+        SendPtr(context),
+        SendPtr(result),
     );
-    let forks = !thread_context::loops_alone();
+    let forks = !thread_context::runs_loops_alone();
     let all = move |depth| Reduction {
         body,
         combine,
@@ -193,14 +193,14 @@ pub unsafe extern "C" fn gr_reduce(
         leaf,
         depth,
     };
-    let split = move |timed: Option<&adaptive_serial::Run>| {
+    let split = move |timed: Option<&adaptive_serial::TimedRun>| {
         let depth = thread_context::depth();
-        thread_context::deeper(depth, || {
+        thread_context::with_deeper_fork(depth, || {
             all(depth).run(|leaf| timed.is_none_or(|run| run.may_share(leaf)))
         })
     };
-    tsan::hidden(|| match forks {
-        true => adaptive_serial::timed(body as usize, hi - lo, |timed| {
+    tsan::with_accesses_ignored(|| match forks {
+        true => adaptive_serial::run_timed(body as usize, hi - lo, |timed| {
             pool::on_worker(|| split(timed))
         }),
         false => {

@@ -10,30 +10,30 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Number of polls before a waiting thread yields to the system, where another thread may hold the lock.
-const AWAKE: u32 = 64;
+const SPIN_POLLS: u32 = 64;
 /// Number of polls after which the wait counts as long.
-const PATIENCE: u32 = 128;
+const LONG_WAIT_POLLS: u32 = 128;
 
 /// Number of critical sections after which a thread yields to the system.
-const ROUND: u32 = 128;
+const SECTIONS_PER_YIELD: u32 = 128;
 
 thread_local! {
     /// Number of critical sections entered by the thread.
-    static ENTERED: Cell<u32> = const { Cell::new(0) };
+    static SECTIONS_ENTERED: Cell<u32> = const { Cell::new(0) };
 }
 
 /// Number of threads that have ever entered a critical section.
 static THREADS: AtomicU32 = AtomicU32::new(0);
 
 /// Counts a critical section entered by the thread.
-fn enter() {
-    let entered = ENTERED.get();
+fn count_section() {
+    let entered = SECTIONS_ENTERED.get();
     if entered == 0 {
         THREADS.fetch_add(1, Ordering::Relaxed);
     }
     // After an overflow the count continues at 1: a thread is counted only once.
-    ENTERED.set(entered.wrapping_add(1).max(1));
-    if entered.is_multiple_of(ROUND) && THREADS.load(Ordering::Relaxed) > 1 {
+    SECTIONS_ENTERED.set(entered.wrapping_add(1).max(1));
+    if entered.is_multiple_of(SECTIONS_PER_YIELD) && THREADS.load(Ordering::Relaxed) > 1 {
         std::thread::yield_now();
     }
 }
@@ -42,43 +42,43 @@ fn enter() {
 #[repr(C)]
 #[derive(Debug, Default)]
 pub struct Lock {
-    taken: AtomicU32,
+    locked: AtomicU32,
     /// Number of threads that have waited long.
-    impatient: AtomicU32,
+    long_waiters: AtomicU32,
 }
 
 impl Lock {
     pub(crate) const fn new() -> Lock {
         Lock {
-            taken: AtomicU32::new(0),
-            impatient: AtomicU32::new(0),
+            locked: AtomicU32::new(0),
+            long_waiters: AtomicU32::new(0),
         }
     }
 
-    fn take(&self) {
+    fn acquire(&self) {
         let mut times = 0;
-        while !(self.is_my_turn(times) && self.try_take()) {
+        while !(self.may_try(times) && self.try_acquire()) {
             times += 1;
-            if times == PATIENCE {
-                self.impatient.fetch_add(1, Ordering::Relaxed);
+            if times == LONG_WAIT_POLLS {
+                self.long_waiters.fetch_add(1, Ordering::Relaxed);
             }
-            match times <= AWAKE {
+            match times <= SPIN_POLLS {
                 true => std::hint::spin_loop(),
-                false => backoff::pause_for_others(times),
+                false => backoff::backoff_yielding(times),
             }
         }
-        if times >= PATIENCE {
-            self.impatient.fetch_sub(1, Ordering::Relaxed);
+        if times >= LONG_WAIT_POLLS {
+            self.long_waiters.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
-    fn is_my_turn(&self, times: u32) -> bool {
-        times >= PATIENCE || self.impatient.load(Ordering::Relaxed) == 0
+    fn may_try(&self, times: u32) -> bool {
+        times >= LONG_WAIT_POLLS || self.long_waiters.load(Ordering::Relaxed) == 0
     }
 
-    fn try_take(&self) -> bool {
+    fn try_acquire(&self) -> bool {
         let taken = self
-            .taken
+            .locked
             .compare_exchange_weak(0, 1, Ordering::Acquire, Ordering::Relaxed);
         taken.is_ok()
     }
@@ -90,9 +90,9 @@ impl Lock {
 /// `lock` is a lock that the thread does not hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gr_lock(lock: *const Lock) {
-    enter();
+    count_section();
     // SAFETY: promised by the caller.
-    unsafe { &*lock }.take();
+    unsafe { &*lock }.acquire();
     tsan::acquire(lock.cast_mut().cast());
 }
 
@@ -104,7 +104,7 @@ pub unsafe extern "C" fn gr_lock(lock: *const Lock) {
 pub unsafe extern "C" fn gr_unlock(lock: *const Lock) {
     tsan::release(lock.cast_mut().cast());
     // SAFETY: promised by the caller.
-    unsafe { &*lock }.taken.store(0, Ordering::Release);
+    unsafe { &*lock }.locked.store(0, Ordering::Release);
 }
 
 #[cfg(test)]
@@ -113,7 +113,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     /// Number of times a thread reacquires the lock while another thread waits.
-    fn taken_before_another() -> u32 {
+    fn reacquired_before_waiter() -> u32 {
         let (lock, waits, had) = (
             Lock::default(),
             AtomicBool::new(false),
@@ -121,29 +121,29 @@ mod tests {
         );
         let mut times = 0;
         std::thread::scope(|scope| {
-            lock.take();
+            lock.acquire();
             scope.spawn(|| {
                 waits.store(true, Ordering::Relaxed);
-                lock.take();
+                lock.acquire();
                 had.store(true, Ordering::Relaxed);
-                lock.taken.store(0, Ordering::Release);
+                lock.locked.store(0, Ordering::Release);
             });
             while !waits.load(Ordering::Relaxed) {
                 std::hint::spin_loop();
             }
-            lock.taken.store(0, Ordering::Release);
+            lock.locked.store(0, Ordering::Release);
             while !had.load(Ordering::Relaxed) {
-                lock.take();
+                lock.acquire();
                 times += 1;
-                lock.taken.store(0, Ordering::Release);
+                lock.locked.store(0, Ordering::Release);
             }
         });
         times
     }
 
     #[test]
-    fn who_waits_comes_in() {
-        let least = (0..20).map(|_| taken_before_another()).min();
+    fn waiting_threads_acquire() {
+        let least = (0..20).map(|_| reacquired_before_waiter()).min();
         assert!(least.is_some_and(|times| times < 200_000), "{least:?}");
     }
 }

@@ -103,7 +103,8 @@ unsafe extern "C" {
 }
 
 /// Cached addresses; the address of the cache itself marks a missing function.
-static FOUND: [AtomicPtr<c_void>; COUNT] = [const { AtomicPtr::new(std::ptr::null_mut()) }; COUNT];
+static ADDRESSES: [AtomicPtr<c_void>; COUNT] =
+    [const { AtomicPtr::new(std::ptr::null_mut()) }; COUNT];
 
 /// Set once the OpenMP library may have begun a region: by a call of this library, or by a program from
 /// another compiler that loads this library. Before, the OpenMP nesting level is 0.
@@ -113,8 +114,8 @@ static gr_foreign_regions: AtomicU8 = AtomicU8::new(0);
 impl Function {
     /// The function's address; `None` if no library defines the function.
     pub(crate) fn find(self) -> Option<*mut c_void> {
-        let slot = &FOUND[self as usize];
-        let nothing = FOUND.as_ptr().cast_mut().cast();
+        let slot = &ADDRESSES[self as usize];
+        let nothing = ADDRESSES.as_ptr().cast_mut().cast();
         let mut found = slot.load(Ordering::Relaxed);
         if found.is_null() {
             // SAFETY: the linker fills the table, and nothing writes to it.
@@ -133,7 +134,7 @@ impl Function {
     }
 
     /// The function's address; aborts if missing, because the program cannot continue correctly.
-    pub(crate) fn needed(self) -> *mut c_void {
+    pub(crate) fn find_or_abort(self) -> *mut c_void {
         self.find().unwrap_or_else(|| {
             let name = NAMES[self as usize].to_string_lossy();
             let text = format!("this program needs OpenMP's library for {name}\n");
@@ -160,13 +161,13 @@ macro_rules! call {
 pub(crate) use call;
 
 /// Records that the OpenMP library is about to begin a region.
-pub(crate) fn entered() {
+pub(crate) fn mark_region_begun() {
     gr_foreign_regions.store(1, Ordering::Relaxed);
 }
 
 /// Returns whether this library is linked into the executable, not into a shared library.
 #[cfg(target_os = "linux")]
-fn is_in_program() -> bool {
+fn is_in_executable() -> bool {
     /// The executable is reported first.
     unsafe extern "C" fn first(
         info: *mut libc::dl_phdr_info,
@@ -197,9 +198,9 @@ fn is_in_program() -> bool {
     true
 }
 
-extern "C" fn look_where_we_are() {
-    if !is_in_program() {
-        entered();
+extern "C" fn detect_shared_library() {
+    if !is_in_executable() {
+        mark_region_begun();
     }
 }
 
@@ -207,7 +208,7 @@ extern "C" fn look_where_we_are() {
 #[used]
 #[cfg_attr(target_os = "linux", unsafe(link_section = ".init_array"))]
 #[cfg_attr(target_os = "macos", unsafe(link_section = "__DATA,__mod_init_func"))]
-static LOOK: extern "C" fn() = look_where_we_are;
+static DETECT_LIBRARY: extern "C" fn() = detect_shared_library;
 
 /// Number of OpenMP-library regions around the calling thread.
 pub(crate) fn level() -> i32 {
@@ -242,8 +243,13 @@ pub(crate) fn is_one_of_teams() -> bool {
 /// The contract of the OpenMP library's function applies.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __wrap___kmpc_serialized_parallel(place: *mut c_void, thread: i32) {
-    entered();
-    call!(Function::Serial.needed(), (*mut c_void, i32), place, thread);
+    mark_region_begun();
+    call!(
+        Function::Serial.find_or_abort(),
+        (*mut c_void, i32),
+        place,
+        thread
+    );
 }
 
 /// # Safety
@@ -256,9 +262,9 @@ unsafe extern "C" fn __wrap___kmpc_fork_call_if(
     condition: i32,
     block: *mut c_void,
 ) {
-    entered();
+    mark_region_begun();
     call!(
-        Function::ForkIf.needed(),
+        Function::ForkIf.find_or_abort(),
         (*mut c_void, i32, *mut c_void, i32, *mut c_void),
         place,
         count,
@@ -271,13 +277,13 @@ unsafe extern "C" fn __wrap___kmpc_fork_call_if(
 /// Target of a fork: the next definition after this executable or library, not after another library with
 /// its own copy of this run time.
 extern "C" fn fork_target() -> *mut c_void {
-    entered();
-    Function::Fork.needed()
+    mark_region_begun();
+    Function::Fork.find_or_abort()
 }
 
 extern "C" fn teams_target() -> *mut c_void {
-    entered();
-    Function::ForkTeams.needed()
+    mark_region_begun();
+    Function::ForkTeams.find_or_abort()
 }
 
 // A fork is variadic: all argument registers are preserved.

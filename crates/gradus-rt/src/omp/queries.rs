@@ -8,14 +8,14 @@
 
 use crate::omp::foreign_library;
 use crate::omp::foreign_library::{Function, call};
-use crate::team::{Around, Begun};
+use crate::team::{BeginContext, EnclosingRegions};
 use crate::{pool, thread_context};
 use std::sync::atomic::{AtomicI32, Ordering};
 
 /// The thread number and the number of threads, for work of this library.
-fn place() -> Option<(i32, i32)> {
-    let here = thread_context::here();
-    if !here.inside || here.foreign_level != foreign_library::level() {
+fn number_and_count() -> Option<(i32, i32)> {
+    let here = thread_context::current();
+    if !here.is_parallel || here.foreign_level != foreign_library::level() {
         return None;
     }
     // SAFETY: a member lives while any thread's context refers to it.
@@ -29,66 +29,69 @@ fn place() -> Option<(i32, i32)> {
 }
 
 /// [`place`], for a program that may store data under the number.
-fn standing() -> Option<(i32, i32)> {
-    let place = place()?;
-    thread_context::numbered();
+fn query_number_and_count() -> Option<(i32, i32)> {
+    let place = number_and_count()?;
+    thread_context::mark_number_queried();
     Some(place)
 }
 
 /// The thread number and the number of threads in the innermost region. A region without ranks inside a rank
 /// has a single thread.
-fn innermost() -> Option<(i32, i32)> {
-    let place = standing()?;
-    Some(if thread_context::here().alone {
+fn innermost_region() -> Option<(i32, i32)> {
+    let place = query_number_and_count()?;
+    Some(if thread_context::current().is_serial_region {
         (0, 1)
     } else {
         place
     })
 }
 
-fn asked(function: Function, otherwise: i32) -> i32 {
+fn query_library(function: Function, otherwise: i32) -> i32 {
     function.find().map_or(otherwise, |f| call!(f, () -> i32,))
 }
 
 fn thread_number(function: Function) -> i32 {
-    innermost().map_or_else(|| asked(function, 0), |(number, _)| number)
+    innermost_region().map_or_else(|| query_library(function, 0), |(number, _)| number)
 }
 
-fn threads(function: Function) -> i32 {
-    innermost().map_or_else(|| asked(function, 1), |(_, threads)| threads)
+fn thread_count(function: Function) -> i32 {
+    innermost_region().map_or_else(|| query_library(function, 1), |(_, threads)| threads)
 }
 
 /// The maximum number of threads of a region begun here. A rank returns the number set for its nested
 /// regions. Elsewhere, later work may get any worker's number, and a program may have allocated as many
 /// elements as reported here. Nested loops and tasks may use all workers, whatever number was set.
-fn most_threads(function: Function) -> i32 {
-    let set = || i32::try_from(wanted_inside()).unwrap_or(i32::MAX);
-    match place() {
-        Some(_) if !thread_context::here().member.is_null() => set(),
+fn max_threads(function: Function) -> i32 {
+    let set = || i32::try_from(nested_thread_count()).unwrap_or(i32::MAX);
+    match number_and_count() {
+        Some(_) if !thread_context::current().member.is_null() => set(),
         Some(_) => set().max(pool::gr_workers()),
-        None => asked(function, 1).max(pool::gr_workers()),
+        None => query_library(function, 1).max(pool::gr_workers()),
     }
 }
 
-fn one_or_more(function: Function) -> i32 {
-    asked(function, 1)
+fn query_library_or_one(function: Function) -> i32 {
+    query_library(function, 1)
 }
 
-fn is_parallel(function: Function) -> i32 {
-    standing().map_or_else(|| asked(function, 0), |_| i32::from(around().active > 0))
+fn in_parallel(function: Function) -> i32 {
+    query_number_and_count().map_or_else(
+        || query_library(function, 0),
+        |_| i32::from(enclosing_regions().active > 0),
+    )
 }
 
 /// The enclosing regions of this library.
-pub(crate) fn around() -> Around {
-    let Some((_, threads)) = place() else {
-        return Around::default();
+pub(crate) fn enclosing_regions() -> EnclosingRegions {
+    let Some((_, threads)) = number_and_count() else {
+        return EnclosingRegions::default();
     };
     // SAFETY: a member lives while any thread's context refers to it.
-    let member = unsafe { thread_context::here().member.as_ref() };
+    let member = unsafe { thread_context::current().member.as_ref() };
     let further = member
-        .map(|member| member.team().around)
+        .map(|member| member.team().enclosing)
         .unwrap_or_default();
-    Around {
+    EnclosingRegions {
         levels: further.levels + 1,
         active: further.active + i32::from(threads > 1),
         threads: further
@@ -100,16 +103,16 @@ pub(crate) fn around() -> Around {
 
 /// Upper bound on the threads of a region begun here, so that all nested regions together stay within the
 /// thread limit.
-pub(crate) fn room() -> u32 {
-    let limit = u32::try_from(pool::limit()).unwrap_or(u32::MAX);
+pub(crate) fn remaining_threads() -> u32 {
+    let limit = u32::try_from(pool::thread_limit()).unwrap_or(u32::MAX);
     match limit {
         u32::MAX => limit,
-        _ => (limit / around().threads.max(1)).max(1),
+        _ => (limit / enclosing_regions().threads.max(1)).max(1),
     }
 }
 
 /// Subtracts the region that runs on OpenMP threads: the OpenMP library counts that region itself.
-fn counted(ours: i32) -> i32 {
+fn without_library_region(ours: i32) -> i32 {
     match pool::is_in_foreign_region() {
         true => (ours - 1).max(0),
         false => ours,
@@ -117,33 +120,33 @@ fn counted(ours: i32) -> i32 {
 }
 
 fn level(function: Function) -> i32 {
-    asked(function, 0) + counted(around().levels)
+    query_library(function, 0) + without_library_region(enclosing_regions().levels)
 }
 
 fn active_level(function: Function) -> i32 {
-    asked(function, 0) + counted(around().active)
+    query_library(function, 0) + without_library_region(enclosing_regions().active)
 }
 
 /// The program's last setting of the maximum number of active levels; negative if unset. The OpenMP library
 /// stores the setting per thread, and workers are not threads of the OpenMP library.
-static LEVELS: AtomicI32 = AtomicI32::new(-1);
+static MAX_ACTIVE_LEVELS: AtomicI32 = AtomicI32::new(-1);
 
-fn most_levels(function: Function) -> i32 {
-    match LEVELS.load(Ordering::Relaxed) {
+fn max_active_levels(function: Function) -> i32 {
+    match MAX_ACTIVE_LEVELS.load(Ordering::Relaxed) {
         set if set >= 0 => set,
-        _ => asked(function, 1),
+        _ => query_library(function, 1),
     }
 }
 
 /// Returns whether no region may have several threads.
 pub(crate) fn is_serial() -> bool {
-    LEVELS.load(Ordering::Relaxed) == 0
+    MAX_ACTIVE_LEVELS.load(Ordering::Relaxed) == 0
 }
 
 /// Sets the maximum number of nested regions with several threads.
-fn set_levels(function: Function, argument: i32, levels: i32) {
+fn set_max_active_levels(function: Function, argument: i32, levels: i32) {
     if levels >= 0 {
-        LEVELS.store(levels, Ordering::Relaxed);
+        MAX_ACTIVE_LEVELS.store(levels, Ordering::Relaxed);
     }
     if let Some(f) = function.find() {
         call!(f, (i32), argument);
@@ -151,19 +154,19 @@ fn set_levels(function: Function, argument: i32, levels: i32) {
 }
 
 fn is_final(function: Function) -> i32 {
-    match thread_context::here().is_final {
+    match thread_context::current().is_final {
         true => 1,
-        false => asked(function, 0),
+        false => query_library(function, 0),
     }
 }
 
 /// Sets the thread count of later regions; inside a region, of regions begun in the same task.
-fn set(function: Function, threads: i32) {
-    if thread_context::depth() > 0 && place().is_some() {
-        return thread_context::want(u32::try_from(threads).unwrap_or(0));
+fn set_thread_count(function: Function, threads: i32) {
+    if thread_context::depth() > 0 && number_and_count().is_some() {
+        return thread_context::request_threads(u32::try_from(threads).unwrap_or(0));
     }
     if foreign_library::level() == 0 {
-        pool::set_wanted(usize::try_from(threads).unwrap_or(0));
+        pool::set_requested_workers(usize::try_from(threads).unwrap_or(0));
     }
     if let Some(f) = function.find() {
         call!(f, (i32), threads);
@@ -185,29 +188,29 @@ entries! {
     /// Thread number (`omp_get_thread_num`).
     __wrap_omp_get_thread_num: thread_number(ThreadNum);
     /// Number of threads of the innermost region.
-    __wrap_omp_get_num_threads: threads(NumThreads);
+    __wrap_omp_get_num_threads: thread_count(NumThreads);
     /// Maximum number of threads of a region.
-    __wrap_omp_get_max_threads: most_threads(MaxThreads);
+    __wrap_omp_get_max_threads: max_threads(MaxThreads);
     /// Non-zero inside a region with several threads.
-    __wrap_omp_in_parallel: is_parallel(InParallel);
+    __wrap_omp_in_parallel: in_parallel(InParallel);
     /// Number of enclosing regions.
     __wrap_omp_get_level: level(Level);
     /// Number of enclosing regions with several threads.
     __wrap_omp_get_active_level: active_level(ActiveLevel);
     /// Maximum number of nested regions with several threads.
-    __wrap_omp_get_max_active_levels: most_levels(MostLevels);
+    __wrap_omp_get_max_active_levels: max_active_levels(MostLevels);
     /// Non-zero in a final task.
     __wrap_omp_in_final: is_final(InFinal);
     /// Number of teams; teams belong to the OpenMP library.
-    __wrap_omp_get_num_teams: one_or_more(NumTeams);
+    __wrap_omp_get_num_teams: query_library_or_one(NumTeams);
     /// Fortran interface.
     __wrap_omp_get_thread_num_: thread_number(ThreadNumF);
     /// Fortran interface.
-    __wrap_omp_get_num_threads_: threads(NumThreadsF);
+    __wrap_omp_get_num_threads_: thread_count(NumThreadsF);
     /// Fortran interface.
-    __wrap_omp_get_max_threads_: most_threads(MaxThreadsF);
+    __wrap_omp_get_max_threads_: max_threads(MaxThreadsF);
     /// Fortran interface.
-    __wrap_omp_in_parallel_: is_parallel(InParallelF);
+    __wrap_omp_in_parallel_: in_parallel(InParallelF);
     /// Fortran interface.
     __wrap_omp_get_level_: level(LevelF);
 }
@@ -220,16 +223,16 @@ pub extern "C" fn gr_in_final() -> i32 {
 
 /// Returns whether a nested region begun here may have several threads.
 pub(crate) fn may_nest() -> bool {
-    let folded = i32::from(thread_context::is_one_for_all());
+    let folded = i32::from(thread_context::is_region_without_ranks());
     !foreign_library::is_one_of_teams()
-        && active_level(Function::ActiveLevel) + folded < most_levels(Function::MostLevels)
+        && active_level(Function::ActiveLevel) + folded < max_active_levels(Function::MostLevels)
 }
 
 /// The default thread count of a nested region begun here.
-pub(crate) fn wanted_inside() -> u32 {
-    match thread_context::here().wanted {
-        0 => u32::try_from(pool::wanted_at(
-            __wrap_omp_get_level() + i32::from(thread_context::is_one_for_all()),
+pub(crate) fn nested_thread_count() -> u32 {
+    match thread_context::current().requested_threads {
+        0 => u32::try_from(pool::requested_workers_at(
+            __wrap_omp_get_level() + i32::from(thread_context::is_region_without_ranks()),
         ))
         .unwrap_or(1),
         set => set,
@@ -239,20 +242,20 @@ pub(crate) fn wanted_inside() -> u32 {
 /// Number of threads of the enclosing region at a level.
 #[unsafe(no_mangle)]
 pub extern "C" fn __wrap_omp_get_team_size(level: i32) -> i32 {
-    of_level(level, Function::TeamSize, 1, |(_, threads)| threads)
+    query_at_level(level, Function::TeamSize, 1, |(_, threads)| threads)
 }
 
 /// Thread number, at a level, of the calling thread or of its ancestor.
 #[unsafe(no_mangle)]
 pub extern "C" fn __wrap_omp_get_ancestor_thread_num(level: i32) -> i32 {
-    of_level(level, Function::Ancestor, 0, |(number, _)| number)
+    query_at_level(level, Function::Ancestor, 0, |(number, _)| number)
 }
 
 /// Evaluates `own` for the enclosing region at `level`, following the chain of beginning threads.
-fn of_level(level: i32, function: Function, alone: i32, own: fn((i32, i32)) -> i32) -> i32 {
-    let mut here = Begun {
-        place: standing(),
-        ..begun()
+fn query_at_level(level: i32, function: Function, alone: i32, own: fn((i32, i32)) -> i32) -> i32 {
+    let mut here = BeginContext {
+        place: query_number_and_count(),
+        ..begin_context()
     };
     let mut at = match here.place {
         Some(_) => __wrap_omp_get_level(),
@@ -264,7 +267,7 @@ fn of_level(level: i32, function: Function, alone: i32, own: fn((i32, i32)) -> i
         }
         // SAFETY: a member lives while any thread's context refers to it, and a team as long as its ranks.
         let member = unsafe { here.member.as_ref() };
-        here = member.map_or(NOWHERE, |member| member.team().begun);
+        here = member.map_or(NO_CONTEXT, |member| member.team().begin_context);
         at -= 1;
     }
     let otherwise = if level == 0 { alone } else { -1 };
@@ -274,19 +277,19 @@ fn of_level(level: i32, function: Function, alone: i32, own: fn((i32, i32)) -> i
 }
 
 /// Context outside this library's work.
-const NOWHERE: Begun = Begun {
+const NO_CONTEXT: BeginContext = BeginContext {
     place: None,
     member: std::ptr::null(),
     wanted: 0,
 };
 
 /// The current context, for a team that begins here.
-pub(crate) fn begun() -> Begun {
-    Begun {
-        place: place(),
-        member: thread_context::here().member,
-        wanted: match place() {
-            Some(_) => thread_context::here().wanted,
+pub(crate) fn begin_context() -> BeginContext {
+    BeginContext {
+        place: number_and_count(),
+        member: thread_context::current().member,
+        wanted: match number_and_count() {
+            Some(_) => thread_context::current().requested_threads,
             None => 0,
         },
     }
@@ -295,20 +298,20 @@ pub(crate) fn begun() -> Begun {
 /// Sets the thread count of later regions.
 #[unsafe(no_mangle)]
 pub extern "C" fn __wrap_omp_set_num_threads(threads: i32) {
-    set(Function::SetNumThreads, threads);
+    set_thread_count(Function::SetNumThreads, threads);
 }
 
 /// Sets the maximum number of nested regions with several threads.
 #[unsafe(no_mangle)]
 pub extern "C" fn __wrap_omp_set_max_active_levels(levels: i32) {
-    set_levels(Function::SetLevels, levels, levels);
+    set_max_active_levels(Function::SetLevels, levels, levels);
 }
 
 /// Enables or disables several threads in nested regions.
 #[unsafe(no_mangle)]
 pub extern "C" fn __wrap_omp_set_nested(nested: i32) {
     let levels = if nested == 0 { 1 } else { i32::MAX };
-    set_levels(Function::SetNested, nested, levels);
+    set_max_active_levels(Function::SetNested, nested, levels);
 }
 
 /// Fortran interface.
@@ -338,5 +341,5 @@ pub unsafe extern "C" fn __wrap_omp_set_nested_(nested: *const i32) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_omp_set_num_threads_(threads: *const i32) {
     // SAFETY: promised by the caller. The C function takes the value.
-    set(Function::SetNumThreads, unsafe { *threads });
+    set_thread_count(Function::SetNumThreads, unsafe { *threads });
 }

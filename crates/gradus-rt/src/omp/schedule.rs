@@ -27,7 +27,7 @@ const MONOTONIC: u32 = 1 << 31;
 
 impl Schedule {
     /// Decodes OpenMP's number of a kind.
-    fn numbered(kind: u32, chunk: i32) -> Option<Schedule> {
+    fn from_number(kind: u32, chunk: i32) -> Option<Schedule> {
         let kind = match kind & !MONOTONIC {
             1 | 4 => Kind::Static,
             2 => Kind::Dynamic,
@@ -39,7 +39,7 @@ impl Schedule {
     }
 
     /// Parses `OMP_SCHEDULE`: `[modifier:]kind[,chunk]`.
-    fn written(text: &str) -> Option<Schedule> {
+    fn parse(text: &str) -> Option<Schedule> {
         let text = text.to_ascii_lowercase();
         let kind = text.rsplit(':').next()?;
         let (kind, chunk) = kind.split_once(',').unwrap_or((kind, "0"));
@@ -50,32 +50,32 @@ impl Schedule {
             "auto" => 4,
             _ => return None,
         };
-        Schedule::numbered(number, chunk.trim().parse().ok()?)
+        Schedule::from_number(number, chunk.trim().parse().ok()?)
     }
 
-    fn of_bits(bits: u64) -> Schedule {
+    fn from_bits(bits: u64) -> Schedule {
         let kind = [Kind::Static, Kind::Dynamic, Kind::Guided][(bits & 3) as usize % 3];
         let chunk = (bits >> 2) as i64;
         Schedule { kind, chunk }
     }
 
-    fn bits(self) -> u64 {
+    fn to_bits(self) -> u64 {
         (self.chunk as u64) << 2 | self.kind as u64
     }
 }
 
 /// A schedule that is read and set atomically.
 #[derive(Debug)]
-pub(crate) struct Set(AtomicU64);
+pub(crate) struct AtomicSchedule(AtomicU64);
 
-impl Set {
+impl AtomicSchedule {
     /// The schedule outside teams.
-    pub(crate) fn outside() -> Set {
-        Set(AtomicU64::new(outside().load(Ordering::Relaxed)))
+    pub(crate) fn outside() -> AtomicSchedule {
+        AtomicSchedule(AtomicU64::new(outside().load(Ordering::Relaxed)))
     }
 
     pub(crate) fn get(&self) -> Schedule {
-        Schedule::of_bits(self.0.load(Ordering::Relaxed))
+        Schedule::from_bits(self.0.load(Ordering::Relaxed))
     }
 }
 
@@ -83,22 +83,22 @@ fn outside() -> &'static AtomicU64 {
     static OUTSIDE: OnceLock<AtomicU64> = OnceLock::new();
     OUTSIDE.get_or_init(|| {
         let asked = std::env::var("OMP_SCHEDULE").ok();
-        let asked = asked.and_then(|text| Schedule::written(&text));
-        AtomicU64::new(asked.map_or(0, Schedule::bits))
+        let asked = asked.and_then(|text| Schedule::parse(&text));
+        AtomicU64::new(asked.map_or(0, Schedule::to_bits))
     })
 }
 
 /// Sets the schedule of later `schedule(runtime)` loops.
 #[unsafe(no_mangle)]
 pub extern "C" fn __wrap_omp_set_schedule(kind: u32, chunk: i32) {
-    let member = thread_context::here().member;
+    let member = thread_context::current().member;
     // SAFETY: a member lives while any thread's context refers to it, thus longer than this call.
     let place = match unsafe { member.as_ref() } {
         Some(member) => &member.team().schedule.0,
         None => outside(),
     };
-    if let Some(asked) = Schedule::numbered(kind, chunk) {
-        place.store(asked.bits(), Ordering::Relaxed);
+    if let Some(asked) = Schedule::from_number(kind, chunk) {
+        place.store(asked.to_bits(), Ordering::Relaxed);
     }
     if let Some(f) = Function::SetSchedule.find() {
         call!(f, (u32, i32), kind, chunk);
@@ -120,19 +120,19 @@ mod tests {
     use super::{Kind, Schedule};
 
     #[test]
-    fn schedules_are_read_as_the_environment_has_them() {
+    fn parses_omp_schedule() {
         for (text, kind, chunk) in [
             ("static", Kind::Static, 0),
             ("Dynamic, 4", Kind::Dynamic, 4),
             ("nonmonotonic:guided,7", Kind::Guided, 7),
             ("auto", Kind::Static, 0),
         ] {
-            let read = Schedule::written(text).expect(text);
+            let read = Schedule::parse(text).expect(text);
             assert_eq!(read, Schedule { kind, chunk }, "{text}");
-            assert_eq!(Schedule::of_bits(read.bits()), read, "{text}");
+            assert_eq!(Schedule::from_bits(read.to_bits()), read, "{text}");
         }
         for text in ["", "fast", "static,x", "dynamic;3"] {
-            assert_eq!(Schedule::written(text), None, "{text}");
+            assert_eq!(Schedule::parse(text), None, "{text}");
         }
     }
 }

@@ -7,14 +7,14 @@
 use crate::omp::critical::{Lock, gr_lock, gr_unlock};
 use crate::omp::foreign_library;
 use crate::omp::foreign_library::{Function, call};
-use crate::team::{Dispatch, Member, whole};
+use crate::team::{Dispatch, Member, round_up_to_chunk};
 use crate::thread_context;
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;
 
 /// The rank of the calling thread, directly in a team of this library.
-fn member() -> Option<&'static Member> {
-    let here = thread_context::here();
+fn current_rank() -> Option<&'static Member> {
+    let here = thread_context::current();
     if here.member.is_null() || here.foreign_level != foreign_library::level() {
         return None;
     }
@@ -66,27 +66,27 @@ fn trip_count(lower: i64, upper: i64, step: i64, index: Index) -> i64 {
 
 /// A rank's share of a static loop: first and last index, stride to the next chunk, and whether the share
 /// contains the last iteration.
-struct Part {
+struct StaticShare {
     lower: i64,
     upper: i64,
     stride: i64,
     is_last: bool,
 }
 
-fn static_part(
+fn static_share(
     member: &Member,
     schedule: i32,
     (lower, upper): (i64, i64),
     step: i64,
     chunk: i64,
     index: Index,
-) -> Part {
+) -> StaticShare {
     let trips = trip_count(lower, upper, step, index);
     let (rank, size) = (i64::from(member.rank), i64::from(member.team().size()));
     if schedule & SCHEDULE == STATIC_CHUNKED {
         let chunk = chunk.max(1);
         let first = lower.wrapping_add((rank * chunk).wrapping_mul(step));
-        return Part {
+        return StaticShare {
             lower: first,
             upper: first.wrapping_add((chunk - 1).wrapping_mul(step)),
             stride: (size * chunk).wrapping_mul(step),
@@ -97,7 +97,7 @@ fn static_part(
     let start = rank.saturating_mul(share).min(trips);
     let end = start.saturating_add(share).min(trips);
     let at = |index: i64| lower.wrapping_add(index.wrapping_mul(step));
-    Part {
+    StaticShare {
         lower: if start < end {
             at(start)
         } else {
@@ -121,7 +121,7 @@ fn begin_dispatch(
     let trips = trip_count(lower, upper, step, index);
     let ordered = (ORDERED..DISTRIBUTE).contains(&schedule);
     let share = (trips / (8 * i64::from(member.team().size()))).max(1);
-    member.loop_begin();
+    member.begin_shared_loop();
     member.dispatch.set(Dispatch {
         lower,
         step,
@@ -132,7 +132,7 @@ fn begin_dispatch(
             35 | 36 | 42 | 46 => chunk.max(1),
             RUNTIME => 0,
             // The given number is the vector width; chunks are multiples of it.
-            RUNTIME_SIMD => whole(share, chunk),
+            RUNTIME_SIMD => round_up_to_chunk(share, chunk),
             _ => share,
         },
         guided: GUIDED.contains(&schedule),
@@ -140,9 +140,9 @@ fn begin_dispatch(
 }
 
 /// The next chunk: first and last index, step, and whether the chunk contains the last iteration.
-fn next_part(member: &Member) -> Option<(i64, i64, i64, bool)> {
+fn next_dispatch_chunk(member: &Member) -> Option<(i64, i64, i64, bool)> {
     let this = member.dispatch.get();
-    let (first, after) = member.next_part(this.trips, this.chunk, this.guided);
+    let (first, after) = member.fetch_scheduled_chunk(this.trips, this.chunk, this.guided);
     let at = |index: i64| this.lower.wrapping_add(index.wrapping_mul(this.step));
     (first < after).then(|| (at(first), at(after - 1), this.step, after == this.trips))
 }
@@ -308,14 +308,14 @@ entries! {
     /// Ends an ordered region.
     __wrap___kmpc_end_ordered EndOrdered(), _ => {};
     /// Team barrier.
-    __wrap___kmpc_barrier Barrier(), member => member.team().wait();
+    __wrap___kmpc_barrier Barrier(), member => member.team().barrier();
     /// Team barrier with a cancellation point; cancellation never occurs.
     __wrap___kmpc_cancel_barrier CancelBarrier() -> i32, member => {
-        member.team().wait();
+        member.team().barrier();
         0
     };
     /// Non-zero if this rank executes the single region.
-    __wrap___kmpc_single Single() -> i32, member => member.single().into();
+    __wrap___kmpc_single Single() -> i32, member => member.claim_single().into();
     /// Ends a single region.
     __wrap___kmpc_end_single EndSingle(), _ => {};
     /// Non-zero for rank 0.
@@ -329,17 +329,17 @@ entries! {
     __wrap___kmpc_end_masked EndMasked(), _ => {};
     /// Enters the critical section in which a rank combines its part of a reduction.
     __wrap___kmpc_reduce Reduce(count: i32, bytes: usize, data: *mut c_void, combine: *mut c_void,
-        lock: *const Lock) -> i32, _ => enter(lock),
+        lock: *const Lock) -> i32, _ => enter_critical(lock),
         elsewhere lock = reduction_lock();
     /// Enters the critical section of a reduction without a barrier at the end.
     __wrap___kmpc_reduce_nowait ReduceNowait(count: i32, bytes: usize, data: *mut c_void,
-        combine: *mut c_void, lock: *const Lock) -> i32, _ => enter(lock),
+        combine: *mut c_void, lock: *const Lock) -> i32, _ => enter_critical(lock),
         elsewhere lock = reduction_lock();
     /// Leaves the critical section of a reduction; team barrier.
     __wrap___kmpc_end_reduce EndReduce(lock: *const Lock), member => {
         // SAFETY: promised by the caller.
         unsafe { gr_unlock(lock) };
-        member.team().wait();
+        member.team().barrier();
     }, elsewhere lock = reduction_lock();
     /// Leaves the critical section of a reduction.
     __wrap___kmpc_end_reduce_nowait EndReduceNowait(lock: *const Lock), _ => {
@@ -351,14 +351,14 @@ entries! {
         copy: unsafe extern "C" fn(*mut c_void, *mut c_void), did_it: i32), member => {
         let team = member.team();
         if did_it != 0 {
-            team.given.store(data, Ordering::Release);
+            team.broadcast.store(data, Ordering::Release);
         }
-        team.wait();
+        team.barrier();
         if did_it == 0 {
             // SAFETY: promised by the caller; the broadcasting rank waits until all ranks have copied.
-            unsafe { copy(data, team.given.load(Ordering::Acquire)) };
+            unsafe { copy(data, team.broadcast.load(Ordering::Acquire)) };
         }
-        team.wait();
+        team.barrier();
     };
 }
 
@@ -370,7 +370,7 @@ fn reduction_lock() -> *const Lock {
     &raw const LOCK
 }
 
-fn enter(lock: *const Lock) -> i32 {
+fn enter_critical(lock: *const Lock) -> i32 {
     // SAFETY: promised by the caller of the entry.
     unsafe { gr_lock(lock) };
     1

@@ -7,7 +7,7 @@
 
 /// Number of the current processor; negative if unknown.
 #[cfg(target_os = "linux")]
-pub(super) fn here() -> i32 {
+pub(super) fn current() -> i32 {
     // SAFETY: the call only returns a number.
     unsafe { libc::sched_getcpu() }
 }
@@ -15,8 +15,8 @@ pub(super) fn here() -> i32 {
 /// Migrates the thread off processor `core` if the thread runs on `core` and may run on at least `workers`
 /// processors. Returns the new processor. The affinity mask is unchanged.
 #[cfg(target_os = "linux")]
-pub(super) fn leave(core: i32, workers: usize) -> Option<i32> {
-    let taken = usize::try_from(core).ok().filter(|_| here() == core)?;
+pub(super) fn migrate_off(core: i32, workers: usize) -> Option<i32> {
+    let taken = usize::try_from(core).ok().filter(|_| current() == core)?;
     let bytes = size_of::<libc::cpu_set_t>();
     // SAFETY: the sets have the stated length, and the processor number is below that length if the system
     // returned the mask.
@@ -32,7 +32,7 @@ pub(super) fn leave(core: i32, workers: usize) -> Option<i32> {
         if libc::sched_setaffinity(0, bytes, &raw const others) != 0 {
             return None;
         }
-        let now = here();
+        let now = current();
         libc::sched_setaffinity(0, bytes, &raw const all);
         Some(now)
     }
@@ -50,7 +50,7 @@ pub(super) fn leave(_: i32, _: usize) -> Option<i32> {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use super::{here, leave};
+    use super::{current, migrate_off};
 
     fn allowed() -> Vec<usize> {
         // SAFETY: the set has the stated length.
@@ -67,8 +67,8 @@ mod tests {
         let before = allowed();
         // The system may migrate the thread between the two calls.
         let moved = (0..100).find_map(|_| {
-            let core = here();
-            leave(core, before.len()).map(|now| (core, now))
+            let core = current();
+            migrate_off(core, before.len()).map(|now| (core, now))
         });
         match before.len() {
             1 => assert_eq!(moved, None),
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_stays_where_workers_outnumber_processors() {
-        assert_eq!(leave(here(), allowed().len() + 1), None);
+    fn stays_if_oversubscribed() {
+        assert_eq!(migrate_off(current(), allowed().len() + 1), None);
     }
 }

@@ -5,9 +5,9 @@
 //! cache line, and polls the mailbox for a [`Piece`] from another worker ([`super::idle`]). The sender
 //! withdraws the piece if the receiver has not started it, and else waits for its end.
 
-use super::help;
-use super::idle::{self, Idlers};
-use crate::backoff::{AWAKE, LOOKS};
+use super::idle::{self, IdleWorkers};
+use super::run_one_task;
+use crate::backoff::{MAX_SPIN, POLLS_PER_CLOCK};
 use std::cell::UnsafeCell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -15,7 +15,7 @@ use std::thread::Thread;
 use std::time::Instant;
 
 /// Polls of a mailbox or piece per poll of the pool's queues.
-pub(super) const GLANCES: u32 = 4;
+pub(super) const POLLS_PER_STEAL: u32 = 4;
 
 /// Handed over, or started.
 const OPEN: u8 = 0;
@@ -60,7 +60,7 @@ impl<F: FnOnce() + Send> Piece<F> {
     }
 
     /// Marks the piece as awaited by the calling thread, asleep. Called before the handoff.
-    pub(super) fn will_be_awaited(&self) {
+    pub(super) fn mark_awaited(&self) {
         self.head.waiter.get_or_init(std::thread::current);
         self.head.state.store(AWAITED, Ordering::Relaxed);
     }
@@ -72,18 +72,20 @@ impl<F: FnOnce() + Send> Piece<F> {
 
     /// Runs other work of the pool until the piece, started by another worker, has ended. After the spin
     /// time the thread sleeps until the piece ends or more work arrives.
-    pub(super) fn wait(&self, idlers: &'static Idlers) {
+    pub(super) fn wait(&self, idlers: &'static IdleWorkers) {
         let ended = || self.has_ended();
         let mut since: Option<Instant> = None;
         let mut looks = 0_u32;
         while !ended() {
             looks = looks.wrapping_add(1);
-            if looks % GLANCES == 0 && help() {
+            if looks % POLLS_PER_STEAL == 0 && run_one_task() {
                 since = None;
                 continue;
             }
             std::hint::spin_loop();
-            if looks % LOOKS == 0 && since.get_or_insert_with(Instant::now).elapsed() > AWAKE {
+            if looks % POLLS_PER_CLOCK == 0
+                && since.get_or_insert_with(Instant::now).elapsed() > MAX_SPIN
+            {
                 self.head.waiter.get_or_init(std::thread::current);
                 let state = &self.head.state;
                 // The exchange fails if the piece has ended; the state then stays.
@@ -111,7 +113,7 @@ unsafe fn run<F: FnOnce()>(head: *const Head) {
 ///
 /// # Safety
 /// No other thread runs the piece, and the sender waits.
-pub(super) unsafe fn perform(head: *const Head) {
+pub(super) unsafe fn run_piece(head: *const Head) {
     // SAFETY: the piece lives until its state is `ENDED`; a sleeping sender continues only then.
     unsafe {
         ((*head).run)(head);
@@ -129,25 +131,25 @@ pub(super) unsafe fn perform(head: *const Head) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Idlers, Piece, perform};
-    use crate::Carried;
+    use super::{IdleWorkers, Piece, run_piece};
+    use crate::SendPtr;
     use std::sync::atomic::{AtomicU32, Ordering};
     use std::time::Duration;
 
     /// The waiting thread continues exactly when the piece has ended, for short and long pieces.
     #[test]
-    fn a_piece_is_waited_for_awake_and_asleep() {
-        let idlers = Idlers::new(2, false);
+    fn waits_spinning_and_asleep() {
+        let idlers = IdleWorkers::new(2, false);
         for micros in [0, 20, 2_000] {
             let done = AtomicU32::new(0);
             let piece = Piece::new(|| {
                 std::thread::sleep(Duration::from_micros(micros));
                 done.fetch_add(1, Ordering::Relaxed);
             });
-            let head = Carried(piece.head().cast());
+            let head = SendPtr(piece.head().cast());
             std::thread::scope(|threads| {
                 // SAFETY: no other thread has the piece, and `wait` below awaits it.
-                threads.spawn(move || unsafe { perform(head.get().cast()) });
+                threads.spawn(move || unsafe { run_piece(head.get().cast()) });
                 piece.wait(idlers);
                 assert_eq!(done.load(Ordering::Relaxed), 1);
             });
@@ -157,10 +159,10 @@ mod tests {
 
     /// A worker that does not poll receives nothing.
     #[test]
-    fn nothing_is_given_to_who_does_not_look() {
+    fn no_delivery_to_closed_mailbox() {
         let piece = Piece::new(|| ());
         // SAFETY: no thread takes the piece.
-        let given = unsafe { Idlers::new(2, false).give(piece.head()) };
+        let given = unsafe { IdleWorkers::new(2, false).deliver(piece.head()) };
         assert!(given.is_none() && piece.into_work().is_some());
     }
 }

@@ -27,10 +27,12 @@
 //! caller run their own work while waiting. For work of a thread that cannot run the work itself, a sleeper
 //! is always woken ([`Idlers::call_in`]).
 
-use crate::backoff::{AWAKE, LOOKS};
+use crate::backoff::{MAX_SPIN, POLLS_PER_CLOCK};
 use crate::pool::direct_handoff;
-use crate::pool::direct_handoff::{GLANCES, Head};
-use crate::pool::{current_cpu, gr_always_fork, gr_awake, help, processors, wish};
+use crate::pool::direct_handoff::{Head, POLLS_PER_STEAL};
+use crate::pool::{
+    current_cpu, gr_always_fork, gr_awake, processors, request_extra_tasks, run_one_task,
+};
 use std::cell::{Cell, OnceCell};
 use std::ptr::{null_mut, without_provenance_mut};
 use std::sync::OnceLock;
@@ -41,18 +43,18 @@ use std::thread::Thread;
 use std::time::Instant;
 
 /// Minimum spin time of a worker.
-const DOZE_NANOS: u64 = 6_000;
-const AWAKE_NANOS: u64 = AWAKE.as_nanos() as u64;
+const MIN_SPIN_NANOS: u64 = 6_000;
+const MAX_SPIN_NANOS: u64 = MAX_SPIN.as_nanos() as u64;
 /// Work time per unit of spin time.
-const SHARE: u64 = 16;
+const WORK_PER_SPIN: u64 = 16;
 /// Upper bound on accumulated spin time: earned by 16 ms of work.
-const CREDIT_NANOS: u64 = 1_000_000;
+const MAX_CREDIT_NANOS: u64 = 1_000_000;
 /// Number of other workers whose mailbox is polled before work is published to all; polling very many
 /// mailboxes would take longer.
-const REACH: usize = 4;
+const MAX_POLLED_MAILBOXES: usize = 4;
 
 /// A closed mailbox. Only the owner opens the mailbox, by writing [`open`].
-const SHUT: *mut Head = null_mut();
+const CLOSED: *mut Head = null_mut();
 
 /// An open, empty mailbox.
 fn open() -> *mut Head {
@@ -61,35 +63,35 @@ fn open() -> *mut Head {
 
 /// The sleep state of a pool's workers.
 #[derive(Debug)]
-pub(super) struct Idlers {
+pub(super) struct IdleWorkers {
     /// Processor of the thread that created the pool, and that worked on while the workers started.
     maker: i32,
     begin: Instant,
     /// Upper bound on workers woken for loops and tasks.
-    abreast: usize,
+    max_active: usize,
     asleep: AtomicUsize,
-    beds: Box<[Bed]>,
+    slots: Box<[ParkSlot]>,
 }
 
 /// Mailbox and park slot of a worker.
 #[derive(Debug, Default)]
-struct Bed {
-    hand: Hand,
+struct ParkSlot {
+    mailbox: Mailbox,
     /// The worker sleeps, or is about to.
-    taken: AtomicBool,
+    parked: AtomicBool,
     worker: OnceLock<Thread>,
     /// Processor of the last waker.
-    caller: AtomicI32,
+    waker_cpu: AtomicI32,
     /// Time of the last wake-up call, in nanoseconds since [`Idlers::begin`].
-    called: AtomicU64,
+    woken_at: AtomicU64,
 }
 
 /// A worker's mailbox: [`SHUT`], [`open`], or a piece of work.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-struct Hand(AtomicPtr<Head>);
+struct Mailbox(AtomicPtr<Head>);
 
-impl Hand {
+impl Mailbox {
     /// Replaces the contents `old` by `new`; returns whether the mailbox held `old`.
     fn change(&self, old: *mut Head, new: *mut Head) -> bool {
         self.0
@@ -99,56 +101,56 @@ impl Hand {
 }
 
 /// A piece of work in another worker's mailbox.
-pub(super) struct Given {
-    hand: &'static Hand,
+pub(super) struct PendingHandoff {
+    hand: &'static Mailbox,
     piece: *mut Head,
 }
 
-impl Given {
+impl PendingHandoff {
     /// Withdraws the piece, if the receiver has not started it.
-    pub(super) fn take_back(&self) -> bool {
-        self.hand.change(self.piece, SHUT)
+    pub(super) fn withdraw(&self) -> bool {
+        self.hand.change(self.piece, CLOSED)
     }
 }
 
 /// A thread that serves a pool.
-struct Post {
-    idlers: &'static Idlers,
+struct PoolMember {
+    idlers: &'static IdleWorkers,
     index: usize,
     /// Start of the idle phase, in nanoseconds since [`Idlers::begin`].
     idle_since: Cell<Option<u64>>,
     /// Spin time, in nanoseconds.
-    patience: Cell<u64>,
+    spin_nanos: Cell<u64>,
     /// Start of the busy phase, in nanoseconds since [`Idlers::begin`].
-    risen: Cell<u64>,
+    busy_since: Cell<u64>,
     /// Remaining spin time earned by work, in nanoseconds.
     credit: Cell<u64>,
 }
 
-impl Post {
-    fn bed(&self) -> &'static Bed {
-        &self.idlers.beds[self.index]
+impl PoolMember {
+    fn slot(&self) -> &'static ParkSlot {
+        &self.idlers.slots[self.index]
     }
 
     /// Records the arrival of work: doubles the spin time if the work arrived soon, else halves it.
     fn rise(&self) {
-        let bed = self.bed();
+        let bed = self.slot();
         // A piece delivered in between stays for its sender.
-        bed.hand.change(open(), SHUT);
-        self.idlers.leave(bed);
+        bed.mailbox.change(open(), CLOSED);
+        self.idlers.mark_awake(bed);
         if let Some(since) = self.idle_since.take() {
             // The waker stored the time before the wake-up; earlier calls do not belong to this idle phase.
-            let called = bed.called.load(Ordering::Relaxed);
+            let called = bed.woken_at.load(Ordering::Relaxed);
             let now = self.idlers.now();
             let waited = if called > since { called } else { now } - since;
-            let patience = self.patience.get();
-            self.patience.set(match waited <= AWAKE_NANOS {
-                true => AWAKE_NANOS.min(patience * 2),
-                false => DOZE_NANOS.max(patience / 2),
+            let patience = self.spin_nanos.get();
+            self.spin_nanos.set(match waited <= MAX_SPIN_NANOS {
+                true => MAX_SPIN_NANOS.min(patience * 2),
+                false => MIN_SPIN_NANOS.max(patience / 2),
             });
-            let awake = waited.min(AWAKE_NANOS);
+            let awake = waited.min(MAX_SPIN_NANOS);
             self.credit.set(self.credit.get().saturating_sub(awake));
-            self.risen.set(now);
+            self.busy_since.set(now);
         }
     }
 
@@ -156,23 +158,27 @@ impl Post {
     fn idle(&self) {
         let now = self.idlers.now();
         self.idle_since.set(Some(now));
-        let earned = (now - self.risen.replace(now)) / SHARE;
+        let earned = (now - self.busy_since.replace(now)) / WORK_PER_SPIN;
         self.credit
-            .set(CREDIT_NANOS.min(self.credit.get() + earned));
+            .set(MAX_CREDIT_NANOS.min(self.credit.get() + earned));
     }
 
     /// Returns whether the spin time since `since` is used up.
-    fn has_waited(&self, since: u64) -> bool {
-        let allowed = self.patience.get().min(self.credit.get()).max(DOZE_NANOS);
+    fn is_spin_time_over(&self, since: u64) -> bool {
+        let allowed = self
+            .spin_nanos
+            .get()
+            .min(self.credit.get())
+            .max(MIN_SPIN_NANOS);
         self.idlers.now() - since > allowed
     }
 
     /// Runs the pool's work until none arrived for the spin time.
-    fn look(&self) {
+    fn run_until_idle(&self) {
         let mut looks = 0_u32;
         loop {
             looks = looks.wrapping_add(1);
-            if self.take_given() || looks % GLANCES == 0 && help() {
+            if self.run_from_mailbox() || looks % POLLS_PER_STEAL == 0 && run_one_task() {
                 self.idle_since.set(None);
                 continue;
             }
@@ -180,8 +186,9 @@ impl Post {
             let since = self.idle_since.get();
             if since.is_none() {
                 self.idle();
-            } else if looks % LOOKS == 0
-                && (self.idlers.is_too_many() || since.is_some_and(|since| self.has_waited(since)))
+            } else if looks % POLLS_PER_CLOCK == 0
+                && (self.idlers.has_too_many_awake()
+                    || since.is_some_and(|since| self.is_spin_time_over(since)))
             {
                 return;
             }
@@ -189,65 +196,65 @@ impl Post {
     }
 
     /// Runs a piece from the mailbox; returns whether there was a piece.
-    fn take_given(&self) -> bool {
-        let hand = &self.bed().hand;
+    fn run_from_mailbox(&self) -> bool {
+        let hand = &self.slot().mailbox;
         let held = hand.0.load(Ordering::Relaxed);
-        if held == SHUT {
+        if held == CLOSED {
             hand.0.store(open(), Ordering::Release);
         }
-        let given = held != SHUT && held != open() && hand.change(held, SHUT);
+        let given = held != CLOSED && held != open() && hand.change(held, CLOSED);
         if given {
             self.rise();
             // SAFETY: a piece taken from the mailbox belongs to the calling worker, and its sender waits.
-            unsafe { direct_handoff::perform(held) };
+            unsafe { direct_handoff::run_piece(held) };
         }
         given
     }
 
     fn sleep(&self) {
-        let (idlers, bed) = (self.idlers, self.bed());
-        if !bed.hand.change(open(), SHUT) && bed.hand.0.load(Ordering::Relaxed) != SHUT {
+        let (idlers, bed) = (self.idlers, self.slot());
+        if !bed.mailbox.change(open(), CLOSED) && bed.mailbox.0.load(Ordering::Relaxed) != CLOSED {
             return;
         }
-        idlers.enter(bed);
-        wish(idlers.abreast);
+        idlers.mark_asleep(bed);
+        request_extra_tasks(idlers.max_active);
         // Any work found calls `rise` first.
-        help();
+        run_one_task();
         let mut slept = false;
-        while bed.taken.load(Ordering::Acquire) {
+        while bed.parked.load(Ordering::Acquire) {
             std::thread::park();
             slept = true;
         }
         if slept {
-            current_cpu::leave(bed.caller.load(Ordering::Relaxed), idlers.abreast);
+            current_cpu::migrate_off(bed.waker_cpu.load(Ordering::Relaxed), idlers.max_active);
         }
     }
 }
 
 /// No processor to leave.
-const NOWHERE: i32 = -1;
+const NO_PROCESSOR: i32 = -1;
 
 thread_local! {
-    static POST: OnceCell<Post> = const { OnceCell::new() };
+    static POST: OnceCell<PoolMember> = const { OnceCell::new() };
 }
 
-impl Idlers {
+impl IdleWorkers {
     /// Creates the state for a pool of `workers` workers, which lives until program end. With `maker_works`,
     /// the calling thread is one of the workers.
-    pub(super) fn new(workers: usize, maker_works: bool) -> &'static Idlers {
-        Box::leak(Box::new(Idlers {
+    pub(super) fn new(workers: usize, maker_works: bool) -> &'static IdleWorkers {
+        Box::leak(Box::new(IdleWorkers {
             maker: if maker_works {
-                current_cpu::here()
+                current_cpu::current()
             } else {
-                NOWHERE
+                NO_PROCESSOR
             },
             begin: Instant::now(),
-            abreast: match gr_always_fork.load(Ordering::Relaxed) {
+            max_active: match gr_always_fork.load(Ordering::Relaxed) {
                 0 => workers.min(processors()),
                 _ => workers,
             },
             asleep: AtomicUsize::new(0),
-            beds: (0..workers).map(|_| Bed::default()).collect(),
+            slots: (0..workers).map(|_| ParkSlot::default()).collect(),
         }))
     }
 
@@ -257,38 +264,38 @@ impl Idlers {
     }
 
     /// The number of concurrently active workers.
-    pub(super) fn abreast(&self) -> usize {
-        self.abreast
+    pub(super) fn max_active_workers(&self) -> usize {
+        self.max_active
     }
 
     /// The main loop of worker `index`.
-    pub(super) fn attend(&'static self, index: usize) -> ! {
+    pub(super) fn worker_loop(&'static self, index: usize) -> ! {
         POST.with(|post| {
-            let post = post.get_or_init(|| Post {
+            let post = post.get_or_init(|| PoolMember {
                 idlers: self,
                 index,
                 idle_since: Cell::new(None),
-                patience: Cell::new(AWAKE_NANOS),
-                risen: Cell::new(self.now()),
-                credit: Cell::new(CREDIT_NANOS),
+                spin_nanos: Cell::new(MAX_SPIN_NANOS),
+                busy_since: Cell::new(self.now()),
+                credit: Cell::new(MAX_CREDIT_NANOS),
             });
-            post.bed().worker.get_or_init(std::thread::current);
-            current_cpu::leave(self.maker, self.abreast);
+            post.slot().worker.get_or_init(std::thread::current);
+            current_cpu::migrate_off(self.maker, self.max_active);
             gr_awake.fetch_add(1, Ordering::Relaxed);
             loop {
-                post.look();
+                post.run_until_idle();
                 post.sleep();
             }
         })
     }
 
     /// Marks the worker of `bed` as about to sleep; the worker then searches once more.
-    fn enter(&self, bed: &Bed) {
+    fn mark_asleep(&self, bed: &ParkSlot) {
         // The count is incremented before the slot is marked. A waker decrements the count, and with the
         // reverse order a call for all workers would miss another sleeper.
         self.asleep.fetch_add(1, Ordering::SeqCst);
         gr_awake.fetch_sub(1, Ordering::Relaxed);
-        if bed.taken.swap(true, Ordering::AcqRel) {
+        if bed.parked.swap(true, Ordering::AcqRel) {
             // The slot is marked already: the worker waits for a piece, and inside for another piece.
             self.asleep.fetch_sub(1, Ordering::Relaxed);
             gr_awake.fetch_add(1, Ordering::Relaxed);
@@ -297,8 +304,8 @@ impl Idlers {
     }
 
     /// Marks the worker of `bed` as awake; returns whether the mark changed.
-    fn leave(&self, bed: &Bed) -> bool {
-        let leaves = bed.taken.load(Ordering::Relaxed) && bed.taken.swap(false, Ordering::AcqRel);
+    fn mark_awake(&self, bed: &ParkSlot) -> bool {
+        let leaves = bed.parked.load(Ordering::Relaxed) && bed.parked.swap(false, Ordering::AcqRel);
         if leaves {
             self.asleep.fetch_sub(1, Ordering::Relaxed);
             gr_awake.fetch_add(1, Ordering::Relaxed);
@@ -306,17 +313,21 @@ impl Idlers {
         leaves
     }
 
-    fn wake(&self, bed: &Bed) -> bool {
-        if bed.taken.load(Ordering::Relaxed) {
+    fn wake(&self, bed: &ParkSlot) -> bool {
+        if bed.parked.load(Ordering::Relaxed) {
             // Stored before the wake-up, because the woken worker reads the time.
-            bed.called.store(self.now(), Ordering::Relaxed);
+            bed.woken_at.store(self.now(), Ordering::Relaxed);
         }
-        let woken = self.leave(bed);
+        let woken = self.mark_awake(bed);
         if let Some(worker) = bed.worker.get().filter(|_| woken) {
             // A thread outside the pool sleeps while the pool works: its processor is free.
             let works = rayon_core::current_thread_index().is_some();
-            let caller = if works { current_cpu::here() } else { NOWHERE };
-            bed.caller.store(caller, Ordering::Relaxed);
+            let caller = if works {
+                current_cpu::current()
+            } else {
+                NO_PROCESSOR
+            };
+            bed.waker_cpu.store(caller, Ordering::Relaxed);
             worker.unpark();
         }
         woken
@@ -326,12 +337,14 @@ impl Idlers {
     ///
     /// # Safety
     /// The piece stays in place until withdrawn or ended.
-    pub(super) unsafe fn give(&'static self, piece: *mut Head) -> Option<Given> {
+    pub(super) unsafe fn deliver(&'static self, piece: *mut Head) -> Option<PendingHandoff> {
         let own = rayon_core::current_thread_index()?;
-        let others = (1..self.beds.len().min(REACH + 1)).map(|k| (own + k) % self.beds.len());
+        let others = (1..self.slots.len().min(MAX_POLLED_MAILBOXES + 1))
+            .map(|k| (own + k) % self.slots.len());
         let given = |other: usize| {
-            let hand = &self.beds[other].hand;
-            hand.change(open(), piece).then_some(Given { hand, piece })
+            let hand = &self.slots[other].mailbox;
+            hand.change(open(), piece)
+                .then_some(PendingHandoff { hand, piece })
         };
         others.into_iter().find_map(given)
     }
@@ -343,40 +356,40 @@ impl Idlers {
     }
 
     /// Returns whether fewer workers are awake than allowed.
-    fn has_room(&self, sleepers: usize) -> bool {
-        sleepers + self.abreast > self.beds.len()
+    fn may_wake_another(&self, sleepers: usize) -> bool {
+        sleepers + self.max_active > self.slots.len()
     }
 
     /// Returns whether more workers are awake than allowed, as with the ranks of a team.
-    fn is_too_many(&self) -> bool {
-        self.asleep.load(Ordering::Relaxed) + self.abreast < self.beds.len()
+    fn has_too_many_awake(&self) -> bool {
+        self.asleep.load(Ordering::Relaxed) + self.max_active < self.slots.len()
     }
 
     /// Announces published work for one more worker. The caller is a worker and runs the work itself if no
     /// other worker arrives.
-    pub(super) fn call(&self) {
+    pub(super) fn wake_if_allowed(&self) {
         let sleepers = self.sleepers();
-        if sleepers > 0 && self.has_room(sleepers) {
-            self.call_one();
+        if sleepers > 0 && self.may_wake_another(sleepers) {
+            self.wake_one();
         }
     }
 
     /// Announces published work that the caller cannot run itself.
-    pub(super) fn call_in(&self) {
+    pub(super) fn wake_one_always(&self) {
         if self.sleepers() > 0 {
-            self.call_one();
+            self.wake_one();
         }
     }
 
     #[cold]
-    fn call_one(&self) {
-        let _ = self.beds.iter().any(|bed| self.wake(bed));
+    fn wake_one(&self) {
+        let _ = self.slots.iter().any(|bed| self.wake(bed));
     }
 
     /// Announces published work for every worker.
-    pub(super) fn call_all(&self) {
+    pub(super) fn wake_all(&self) {
         if self.sleepers() > 0 {
-            for bed in &self.beds {
+            for bed in &self.slots {
                 self.wake(bed);
             }
         }
@@ -384,24 +397,24 @@ impl Idlers {
 }
 
 /// The pool that the calling thread serves.
-pub(super) fn here() -> Option<&'static Idlers> {
+pub(super) fn current_pool() -> Option<&'static IdleWorkers> {
     POST.with(|post| post.get().map(|post| post.idlers))
 }
 
 /// Sleeps on a worker of `idlers`, which waits for another worker, until `done` holds or more work arrives.
-pub(super) fn sleep_until(idlers: &'static Idlers, done: impl Fn() -> bool) {
-    let Some(bed) = rayon_core::current_thread_index().and_then(|k| idlers.beds.get(k)) else {
+pub(super) fn sleep_until(idlers: &'static IdleWorkers, done: impl Fn() -> bool) {
+    let Some(bed) = rayon_core::current_thread_index().and_then(|k| idlers.slots.get(k)) else {
         // Not an error: a thread outside the pool's workers polls.
         return;
     };
     bed.worker.get_or_init(std::thread::current);
-    idlers.enter(bed);
-    if !help() {
-        while bed.taken.load(Ordering::Acquire) && !done() {
+    idlers.mark_asleep(bed);
+    if !run_one_task() {
+        while bed.parked.load(Ordering::Acquire) && !done() {
             std::thread::park();
         }
     }
-    idlers.leave(bed);
+    idlers.mark_awake(bed);
 }
 
 /// Called first by every piece of work: the worker stays awake, although about to sleep.

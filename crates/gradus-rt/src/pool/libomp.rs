@@ -11,7 +11,7 @@
 //! the entry points of GNU compilers (`GOMP_parallel_start`, `GOMP_parallel_end`), which both OpenMP
 //! libraries provide.
 
-use super::wanted;
+use super::requested_workers;
 use crate::omp::foreign_library;
 use crate::omp::foreign_library::{Function, call};
 use crate::tasks::Scope;
@@ -37,7 +37,7 @@ struct Region {
     /// Scope of the spawn that began the region; null for a region within a single call.
     scope: *const Scope,
     /// Position of the beginning thread before the region.
-    before: Place,
+    before: RegionPosition,
 }
 
 // SAFETY: a deque is used by its thread only, and `before` by the thread that began the region.
@@ -52,14 +52,14 @@ impl Region {
             ended: AtomicBool::new(false),
             work: None,
             scope,
-            before: HERE.get(),
+            before: POSITION.get(),
         })
     }
 }
 
 /// Position of a thread in a region; the region is null outside.
 #[derive(Clone, Copy)]
-struct Place {
+struct RegionPosition {
     region: *const Region,
     rank: usize,
     size: usize,
@@ -68,12 +68,12 @@ struct Place {
 }
 
 thread_local! {
-    static HERE: Cell<Place> = const {
-        Cell::new(Place { region: std::ptr::null(), rank: 0, size: 1, level: 0 })
+    static POSITION: Cell<RegionPosition> = const {
+        Cell::new(RegionPosition { region: std::ptr::null(), rank: 0, size: 1, level: 0 })
     };
 }
 
-impl Place {
+impl RegionPosition {
     /// The region, if the thread is in no OpenMP region nested inside.
     fn region(&self) -> Option<&'static Region> {
         // SAFETY: a region lives while any thread has a position in the region.
@@ -117,39 +117,39 @@ fn library() -> Option<&'static Library> {
     FOUND.get_or_init(find).as_ref()
 }
 
-pub(super) fn is_there() -> bool {
+pub(super) fn is_available() -> bool {
     library().is_some()
 }
 
 /// Body of a region's threads, except the thread that began the region.
-unsafe extern "C" fn joined(region: *mut c_void) {
-    tsan::hide();
+unsafe extern "C" fn region_thread_body(region: *mut c_void) {
+    tsan::ignore_begin();
     // SAFETY: the region lives until all of its threads have reached the end.
     let region: &Region = unsafe { &*region.cast() };
-    let before = HERE.get();
-    enter(region);
+    let before = POSITION.get();
+    set_position(region);
     match region.work {
         // SAFETY: the closure lives as long as the region.
         Some(work) => unsafe { run(&*work) },
-        None => backoff::until(|| region.ended.load(Ordering::Acquire)),
+        None => backoff::work_until(|| region.ended.load(Ordering::Acquire)),
     }
-    while help() {}
-    HERE.set(before);
-    tsan::show();
+    while run_one_task() {}
+    POSITION.set(before);
+    tsan::ignore_end();
 }
 
 fn run(work: &(dyn Fn(u32, u32) + Sync)) {
     let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-    work(number(HERE.get().rank), number(size()));
+    work(number(POSITION.get().rank), number(size()));
 }
 
 /// Sets the calling thread's position to the region.
-fn enter(region: &Region) {
+fn set_position(region: &Region) {
     let ask = |function: Function, otherwise| {
         let number = function.find().map_or(otherwise, |f| call!(f, () -> i32,));
         usize::try_from(number).unwrap_or(0)
     };
-    HERE.set(Place {
+    POSITION.set(RegionPosition {
         region,
         rank: ask(Function::ThreadNum, 0).min(region.queues.len() - 1),
         size: ask(Function::NumThreads, 1).clamp(1, region.queues.len()),
@@ -157,7 +157,7 @@ fn enter(region: &Region) {
     });
 }
 
-fn begin(region: &Region) {
+fn begin_region(region: &Region) {
     let Some(library) = library() else {
         let text = c"gradus: OpenMP's library is asked for threads and is not there\n";
         // SAFETY: the text is valid, and nothing unwinds through this library.
@@ -166,10 +166,10 @@ fn begin(region: &Region) {
             libc::abort()
         }
     };
-    foreign_library::entered();
+    foreign_library::mark_region_begun();
     let threads = u32::try_from(region.queues.len()).unwrap_or(u32::MAX);
     let shared = (&raw const *region).cast_mut().cast::<c_void>();
-    let body: unsafe extern "C" fn(*mut c_void) = joined;
+    let body: unsafe extern "C" fn(*mut c_void) = region_thread_body;
     call!(
         library.start,
         (unsafe extern "C" fn(*mut c_void), *mut c_void, u32),
@@ -177,48 +177,48 @@ fn begin(region: &Region) {
         shared,
         threads
     );
-    enter(region);
+    set_position(region);
 }
 
 /// Ends a region. No task is left: every thread searches for tasks before leaving.
-fn end(region: &Region) {
-    while help() {}
+fn end_region(region: &Region) {
+    while run_one_task() {}
     region.ended.store(true, Ordering::Release);
     if let Some(library) = library() {
         call!(library.end, (),);
     }
-    HERE.set(region.before);
+    POSITION.set(region.before);
 }
 
 /// Returns whether the thread has stealable work; `None` outside a region.
 pub(super) fn pending() -> Option<bool> {
-    let here = HERE.get();
+    let here = POSITION.get();
     let region = here.region()?;
     Some(!region.queues[here.rank].is_empty())
 }
 
 /// The rank of the thread in the enclosing region.
 pub(super) fn rank() -> i32 {
-    super::count(HERE.get().rank)
+    super::to_i32(POSITION.get().rank)
 }
 
 /// The number of threads of the enclosing region, or of the next region.
 pub(super) fn size() -> usize {
-    let here = HERE.get();
+    let here = POSITION.get();
     match here.region.is_null() {
-        true => wanted(),
+        true => requested_workers(),
         false => here.size,
     }
 }
 
 pub(super) fn on_worker<R>(work: impl FnOnce() -> R) -> R {
-    if HERE.get().region().is_some() {
+    if POSITION.get().region().is_some() {
         return work();
     }
-    let region = Region::new(wanted(), std::ptr::null());
-    begin(&region);
+    let region = Region::new(requested_workers(), std::ptr::null());
+    begin_region(&region);
     let result = work();
-    end(&region);
+    end_region(&region);
     result
 }
 
@@ -227,14 +227,14 @@ pub(super) fn gather(size: u32, work: &(dyn Fn(u32, u32) + Sync)) {
     let work: *const (dyn Fn(u32, u32) + Sync + '_) = work;
     // SAFETY: all threads have reached the region's end before the function returns.
     region.work = Some(unsafe { std::mem::transmute::<*const _, *const _>(work) });
-    begin(&region);
+    begin_region(&region);
     // SAFETY: as above.
     run(unsafe { &*work });
-    end(&region);
+    end_region(&region);
 }
 
 pub(super) fn both(first: impl FnOnce() + Send, second: impl FnOnce() + Send) {
-    let here = HERE.get();
+    let here = POSITION.get();
     let Some(region) = here.region() else {
         first();
         return second();
@@ -249,15 +249,15 @@ pub(super) fn both(first: impl FnOnce() + Send, second: impl FnOnce() + Send) {
     let task: Task = unsafe { std::mem::transmute(task) };
     region.queues[here.rank].push(task);
     first();
-    backoff::until(|| done.load(Ordering::Acquire));
+    backoff::work_until(|| done.load(Ordering::Acquire));
 }
 
 pub(super) fn spawn(scope: *const Scope, task: impl FnOnce() + Send + 'static) {
-    if HERE.get().region().is_none() {
-        begin(Box::leak(Region::new(wanted(), scope)));
-        thread_context::at_level(foreign_library::level());
+    if POSITION.get().region().is_none() {
+        begin_region(Box::leak(Region::new(requested_workers(), scope)));
+        thread_context::set_foreign_level(foreign_library::level());
     }
-    let here = HERE.get();
+    let here = POSITION.get();
     match here.region() {
         Some(region) => region.queues[here.rank].push(Box::new(task)),
         None => task(),
@@ -267,14 +267,14 @@ pub(super) fn spawn(scope: *const Scope, task: impl FnOnce() + Send + 'static) {
 /// Ends the region that a spawn of `scope` began.
 #[cold]
 pub(super) fn synced(scope: *const Scope) {
-    let here = HERE.get();
+    let here = POSITION.get();
     let Some(region) = here.region().filter(|region| region.scope == scope) else {
         // Not an error: another scope, or none, began the region.
         return;
     };
-    tsan::hidden(|| {
-        end(region);
-        thread_context::at_level(foreign_library::level());
+    tsan::with_accesses_ignored(|| {
+        end_region(region);
+        thread_context::set_foreign_level(foreign_library::level());
         // SAFETY: a spawn leaked the region, and all threads have left it.
         drop(unsafe { Box::from_raw((&raw const *region).cast_mut()) });
     });
@@ -282,14 +282,14 @@ pub(super) fn synced(scope: *const Scope) {
 
 /// Runs a task of the thread's own deque, or of another thread in the region; returns whether there was a
 /// task.
-pub(super) fn help() -> bool {
-    let here = HERE.get();
+pub(super) fn run_one_task() -> bool {
+    let here = POSITION.get();
     let Some(region) = here.region() else {
         return false;
     };
     let steal = || {
         let mut others = (1..here.size).map(|by| &region.stealers[(here.rank + by) % here.size]);
-        others.find_map(first_of)
+        others.find_map(steal_oldest)
     };
     match region.queues[here.rank].pop().or_else(steal) {
         Some(task) => {
@@ -301,7 +301,7 @@ pub(super) fn help() -> bool {
 }
 
 /// The oldest task of another thread's deque.
-fn first_of(queue: &Stealer<Task>) -> Option<Task> {
+fn steal_oldest(queue: &Stealer<Task>) -> Option<Task> {
     loop {
         match queue.steal() {
             Steal::Success(task) => return Some(task),

@@ -12,13 +12,13 @@
 //! Rayon provides deques and stealing. Sleeping is managed in [`idle`]: every submission to a pool is
 //! followed by a wake-up call, and every piece of work begins with [`idle::rise`].
 
-use super::idle::{self, Idlers};
-use super::{STACK_BYTES, wanted};
+use super::idle::{self, IdleWorkers};
+use super::{STACK_BYTES, requested_workers};
 use crate::backoff;
 use crate::backoff::Progress;
 use crate::pool::direct_handoff::Piece;
 use crate::pool::external_submit;
-use crate::{Carried, thread_context, tsan};
+use crate::{SendPtr, thread_context, tsan};
 use rayon_core::{ThreadPool, ThreadPoolBuilder};
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -30,33 +30,33 @@ struct Settings {
     workers: usize,
     /// Worker 0 is the program's main thread.
     has_main: bool,
-    idlers: &'static Idlers,
+    idlers: &'static IdleWorkers,
 }
 
 /// The workers of a pool.
 #[derive(Clone, Copy)]
-pub(super) struct Crew {
+pub(super) struct WorkerPool {
     pub(super) workers: usize,
     /// The pool, unless the global (first) pool.
     pool: Option<&'static ThreadPool>,
-    pub(super) idlers: &'static Idlers,
+    pub(super) idlers: &'static IdleWorkers,
 }
 
-impl Crew {
+impl WorkerPool {
     /// Creates a further pool, which lives until program end; `None` if the system provides no threads.
-    pub(super) fn new(workers: usize) -> Option<Crew> {
-        let idlers = Idlers::new(workers, false);
+    pub(super) fn new(workers: usize) -> Option<WorkerPool> {
+        let idlers = IdleWorkers::new(workers, false);
         let pool = Box::leak(Box::new(builder(workers, idlers).build().ok()?));
-        Some(Crew {
+        Some(WorkerPool {
             workers,
             pool: Some(pool),
             idlers,
         })
     }
 
-    fn first() -> Crew {
+    fn first() -> WorkerPool {
         let settings = settings();
-        Crew {
+        WorkerPool {
             workers: settings.workers,
             pool: None,
             idlers: settings.idlers,
@@ -87,26 +87,26 @@ fn is_main_thread() -> bool {
 }
 
 /// The process was forked from a process with a pool, and has none of the pool's threads.
-static FORKED: AtomicBool = AtomicBool::new(false);
+static IS_FORKED_CHILD: AtomicBool = AtomicBool::new(false);
 
-extern "C" fn forked() {
-    FORKED.store(true, Ordering::Relaxed);
+extern "C" fn mark_forked_child() {
+    IS_FORKED_CHILD.store(true, Ordering::Relaxed);
 }
 
-fn is_deserted() -> bool {
-    FORKED.load(Ordering::Relaxed)
+fn is_forked_child() -> bool {
+    IS_FORKED_CHILD.load(Ordering::Relaxed)
 }
 
 thread_local! {
     /// Minimum number of workers for the next fork: the ranks of a team.
-    static ASKED: Cell<usize> = const { Cell::new(0) };
+    static MIN_WORKERS: Cell<usize> = const { Cell::new(0) };
 }
 
 /// The pool for a fork outside all pools, if other than the first pool.
-fn another() -> Option<Crew> {
-    static OTHERS: Mutex<Option<HashMap<usize, Crew>>> = Mutex::new(None);
-    let wanted = wanted().max(ASKED.get());
-    if wanted == settings().workers || thread_context::depth() > 0 || is_deserted() {
+fn other_pool() -> Option<WorkerPool> {
+    static OTHERS: Mutex<Option<HashMap<usize, WorkerPool>>> = Mutex::new(None);
+    let wanted = requested_workers().max(MIN_WORKERS.get());
+    if wanted == settings().workers || thread_context::depth() > 0 || is_forked_child() {
         return None;
     }
     let mut others = OTHERS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -114,28 +114,28 @@ fn another() -> Option<Crew> {
     if let Some(other) = others.get(&wanted) {
         return Some(*other);
     }
-    let other = Crew::new(wanted)?;
+    let other = WorkerPool::new(wanted)?;
     others.insert(wanted, other);
     Some(other)
 }
 
-fn builder(workers: usize, idlers: &'static Idlers) -> ThreadPoolBuilder {
+fn builder(workers: usize, idlers: &'static IdleWorkers) -> ThreadPoolBuilder {
     ThreadPoolBuilder::new()
         .num_threads(workers)
         .stack_size(STACK_BYTES)
         .start_handler(|index| {
-            tsan::hide();
-            idlers.attend(index)
+            tsan::ignore_begin();
+            idlers.worker_loop(index)
         })
 }
 
 fn settings() -> &'static Settings {
     SETTINGS.get_or_init(|| {
-        let workers = wanted();
+        let workers = requested_workers();
         let has_main = is_main_thread();
-        let idlers = Idlers::new(workers, has_main);
+        let idlers = IdleWorkers::new(workers, has_main);
         // SAFETY: the handler only stores a flag.
-        unsafe { libc::pthread_atfork(None, None, Some(forked)) };
+        unsafe { libc::pthread_atfork(None, None, Some(mark_forked_child)) };
         let mut pool = builder(workers, idlers);
         if has_main {
             pool = pool.use_current_thread();
@@ -160,11 +160,11 @@ pub(super) fn is_worker() -> bool {
 }
 
 pub(super) fn can_gather() -> bool {
-    !is_deserted() && (is_worker() || !settings().has_main)
+    !is_forked_child() && (is_worker() || !settings().has_main)
 }
 
 pub(super) fn has_others() -> bool {
-    !is_deserted() && (!is_worker() || rayon_core::current_num_threads() > 1)
+    !is_forked_child() && (!is_worker() || rayon_core::current_num_threads() > 1)
 }
 
 /// Returns whether the worker has stealable work; `None` outside the pool.
@@ -173,19 +173,19 @@ pub(super) fn pending() -> Option<bool> {
 }
 
 /// Returns whether a spawn would go to the calling thread's pool.
-pub(super) fn is_ready() -> bool {
+pub(super) fn is_spawn_local() -> bool {
     settings();
-    another().is_none()
+    other_pool().is_none()
 }
 
 pub(super) fn on_worker<R: Send>(work: impl FnOnce() -> R + Send) -> R {
-    let other = another();
-    let deserted = is_deserted() || settings().has_main && settings().workers == 1;
-    if other.is_none() && (is_worker() || deserted || thread_context::is_closed()) {
+    let other = other_pool();
+    let deserted = is_forked_child() || settings().has_main && settings().workers == 1;
+    if other.is_none() && (is_worker() || deserted || thread_context::keeps_tasks_local()) {
         return work();
     }
     let mut fence = 0_u8;
-    let place = Carried((&raw mut fence).cast());
+    let place = SendPtr((&raw mut fence).cast());
     tsan::release(place.get());
     let mut result = None;
     let handed_in = || {
@@ -193,8 +193,8 @@ pub(super) fn on_worker<R: Send>(work: impl FnOnce() -> R + Send) -> R {
         result = Some(work());
         tsan::release(place.get());
     };
-    let crew = other.unwrap_or_else(Crew::first);
-    tsan::hidden(|| external_submit::hand_in(crew, handed_in));
+    let crew = other.unwrap_or_else(WorkerPool::first);
+    tsan::with_accesses_ignored(|| external_submit::submit_external(crew, handed_in));
     tsan::acquire(place.get());
     match result {
         Some(result) => result,
@@ -203,22 +203,22 @@ pub(super) fn on_worker<R: Send>(work: impl FnOnce() -> R + Send) -> R {
 }
 
 /// The workers that serve the calling worker's pool.
-fn idlers() -> &'static Idlers {
-    idle::here().unwrap_or_else(|| settings().idlers)
+fn current_idle_workers() -> &'static IdleWorkers {
+    idle::current_pool().unwrap_or_else(|| settings().idlers)
 }
 
 /// The number of concurrently active workers.
-pub(super) fn abreast() -> usize {
-    idlers().abreast()
+pub(super) fn max_active_workers() -> usize {
+    current_idle_workers().max_active_workers()
 }
 
 pub(super) fn both(first: impl FnOnce() + Send, second: impl FnOnce() + Send) {
     let piece = Piece::new(second);
     // SAFETY: the piece stays here until withdrawn or awaited below.
-    if let Some(given) = unsafe { idlers().give(piece.head()) } {
+    if let Some(given) = unsafe { current_idle_workers().deliver(piece.head()) } {
         first();
-        if !given.take_back() {
-            return piece.wait(idlers());
+        if !given.withdraw() {
+            return piece.wait(current_idle_workers());
         }
         if let Some(second) = piece.into_work() {
             second();
@@ -231,9 +231,9 @@ pub(super) fn both(first: impl FnOnce() + Send, second: impl FnOnce() + Send) {
     let progress = Progress::default();
     rayon_core::join(
         || {
-            idlers().call();
+            current_idle_workers().wake_if_allowed();
             first();
-            backoff::for_other(&progress);
+            backoff::await_progress(&progress);
         },
         || {
             idle::rise();
@@ -249,7 +249,7 @@ pub(super) fn spawn(task: impl FnOnce() + Send + 'static) {
         idle::rise();
         task();
     });
-    idlers().call();
+    current_idle_workers().wake_if_allowed();
 }
 
 /// Runs a team on the workers. A worker may reach its rank while waiting inside another rank's work, and the
@@ -270,16 +270,16 @@ pub(super) fn gather(size: u32, work: &(dyn Fn(u32, u32) + Sync)) {
                         return work(rank, size);
                     }
                     let thread = std::thread::Builder::new().stack_size(super::STACK_BYTES);
-                    let rank = move || tsan::hidden(|| work(rank, size));
+                    let rank = move || tsan::with_accesses_ignored(|| work(rank, size));
                     if thread.spawn_scoped(threads, rank).is_err() {
-                        crate::team::no_thread();
+                        crate::team::abort_without_thread();
                     }
                 });
-                idlers().call_all();
+                current_idle_workers().wake_all();
             });
         });
     };
-    ASKED.set(size as usize);
+    MIN_WORKERS.set(size as usize);
     on_worker(run);
-    ASKED.set(0);
+    MIN_WORKERS.set(0);
 }

@@ -8,7 +8,7 @@
 use super::mrg32k3a::Mrg32k3a;
 use super::philox::philox;
 use super::xorwow::Xorwow;
-use crate::cuda::random::host_order::Dealt;
+use crate::cuda::random::host_order::RoundRobin;
 use std::f32::consts::TAU;
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -29,8 +29,8 @@ const UNIT_DOUBLE: f64 = 1.110_223_024_625_156_5e-16;
 
 /// State of a generator's algorithm.
 enum Source {
-    Xorwow(Dealt<Xorwow>),
-    Mrg32k3a(Dealt<Mrg32k3a>),
+    Xorwow(RoundRobin<Xorwow>),
+    Mrg32k3a(RoundRobin<Mrg32k3a>),
     /// Position of the next number, and the group of four that contains it.
     Philox {
         place: u64,
@@ -59,7 +59,7 @@ impl Source {
         match kind {
             121 => {
                 let count = if order == LEGACY { 4096 } else { 81920 };
-                Source::Mrg32k3a(Dealt::new(count, offset, |ahead| {
+                Source::Mrg32k3a(RoundRobin::new(count, offset, |ahead| {
                     let mut state = Mrg32k3a::new(seed);
                     state.skip(0, ahead);
                     state
@@ -69,7 +69,7 @@ impl Source {
                 place: offset,
                 four: four(offset, seed),
             },
-            _ => Source::Xorwow(Dealt::new(4096, offset, |ahead| {
+            _ => Source::Xorwow(RoundRobin::new(4096, offset, |ahead| {
                 let mut state = Xorwow::new(seed);
                 state.skip(0, ahead);
                 state
@@ -103,11 +103,11 @@ impl Generator {
     }
 
     /// An element, or a pair, computed from numbers of a single subsequence.
-    fn turn<T>(&mut self, made: impl FnOnce(&mut Generator) -> T) -> T {
+    fn from_one_subsequence<T>(&mut self, made: impl FnOnce(&mut Generator) -> T) -> T {
         let element = made(self);
         match self.source() {
-            Source::Xorwow(states) => states.pass(),
-            Source::Mrg32k3a(states) => states.pass(),
+            Source::Xorwow(states) => states.advance(),
+            Source::Mrg32k3a(states) => states.advance(),
             Source::Philox { .. } => {}
         }
         element
@@ -184,7 +184,7 @@ impl Generator {
 ///
 /// # Safety
 /// The handle is null or a generator; `out` holds `count` elements.
-unsafe fn fill<T>(
+unsafe fn fill_memory<T>(
     handle: *mut c_void,
     out: *mut T,
     count: usize,
@@ -209,7 +209,7 @@ unsafe fn fill<T>(
 }
 
 /// Fills memory with pairs of normal numbers, each mapped by `made`.
-fn pairs<T>(
+fn fill_pairs<T>(
     generator: &mut Generator,
     out: &mut [T],
     two: impl Fn(&mut Generator) -> [T; 2],
@@ -219,7 +219,7 @@ fn pairs<T>(
         return Err(LENGTH_NOT_MULTIPLE);
     }
     for pair in out.chunks_exact_mut(2) {
-        let [a, b] = generator.turn(&two);
+        let [a, b] = generator.from_one_subsequence(&two);
         (pair[0], pair[1]) = (made(a), made(b));
     }
     Ok(())
@@ -276,7 +276,7 @@ unsafe extern "C" fn curandSetStream(handle: *mut c_void, _stream: *mut c_void) 
 ///
 /// # Safety
 /// The handle is null or a generator.
-unsafe fn set(handle: *mut c_void, change: impl FnOnce(&mut Generator)) -> Status {
+unsafe fn restart_with(handle: *mut c_void, change: impl FnOnce(&mut Generator)) -> Status {
     // SAFETY: promised by the caller.
     let Some(generator) = (unsafe { handle.cast::<Generator>().as_mut() }) else {
         return NOT_INITIALIZED;
@@ -289,20 +289,20 @@ unsafe fn set(handle: *mut c_void, change: impl FnOnce(&mut Generator)) -> Statu
 #[unsafe(no_mangle)]
 unsafe extern "C" fn curandSetPseudoRandomGeneratorSeed(handle: *mut c_void, seed: u64) -> Status {
     // SAFETY: promised by the caller.
-    unsafe { set(handle, |generator| generator.seed = seed) }
+    unsafe { restart_with(handle, |generator| generator.seed = seed) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn curandSetGeneratorOffset(handle: *mut c_void, offset: u64) -> Status {
     // SAFETY: promised by the caller.
-    unsafe { set(handle, |generator| generator.offset = offset) }
+    unsafe { restart_with(handle, |generator| generator.offset = offset) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn curandSetGeneratorOrdering(handle: *mut c_void, order: c_int) -> Status {
     match order {
         // SAFETY: promised by the caller.
-        100 | 101 | LEGACY => unsafe { set(handle, |generator| generator.order = order) },
+        100 | 101 | LEGACY => unsafe { restart_with(handle, |generator| generator.order = order) },
         _ => OUT_OF_RANGE,
     }
 }
@@ -316,8 +316,8 @@ unsafe extern "C" fn curandGenerateSeeds(handle: *mut c_void) -> Status {
 unsafe extern "C" fn curandGenerate(handle: *mut c_void, out: *mut c_uint, count: usize) -> Status {
     // SAFETY: promised by the caller.
     unsafe {
-        fill(handle, out, count, |generator, out| {
-            out.fill_with(|| generator.turn(|g| g.integer()));
+        fill_memory(handle, out, count, |generator, out| {
+            out.fill_with(|| generator.from_one_subsequence(|g| g.integer()));
             Ok(())
         })
     }
@@ -331,8 +331,8 @@ unsafe extern "C" fn curandGenerateUniform(
 ) -> Status {
     // SAFETY: promised by the caller.
     unsafe {
-        fill(handle, out, count, |generator, out| {
-            out.fill_with(|| generator.turn(|g| g.uniform()));
+        fill_memory(handle, out, count, |generator, out| {
+            out.fill_with(|| generator.from_one_subsequence(|g| g.uniform()));
             Ok(())
         })
     }
@@ -346,8 +346,8 @@ unsafe extern "C" fn curandGenerateUniformDouble(
 ) -> Status {
     // SAFETY: promised by the caller.
     unsafe {
-        fill(handle, out, count, |generator, out| {
-            out.fill_with(|| generator.turn(|g| g.uniform_double()));
+        fill_memory(handle, out, count, |generator, out| {
+            out.fill_with(|| generator.from_one_subsequence(|g| g.uniform_double()));
             Ok(())
         })
     }
@@ -374,8 +374,8 @@ unsafe extern "C" fn curandGenerateNormal(
     let made = |x: f32| x * deviation + mean;
     // SAFETY: promised by the caller.
     unsafe {
-        fill(handle, out, count, |generator, out| {
-            pairs(generator, out, Generator::normals, made)
+        fill_memory(handle, out, count, |generator, out| {
+            fill_pairs(generator, out, Generator::normals, made)
         })
     }
 }
@@ -391,8 +391,8 @@ unsafe extern "C" fn curandGenerateNormalDouble(
     let made = |x: f64| x * deviation + mean;
     // SAFETY: promised by the caller.
     unsafe {
-        fill(handle, out, count, |generator, out| {
-            pairs(generator, out, Generator::normal_doubles, made)
+        fill_memory(handle, out, count, |generator, out| {
+            fill_pairs(generator, out, Generator::normal_doubles, made)
         })
     }
 }
@@ -408,8 +408,8 @@ unsafe extern "C" fn curandGenerateLogNormal(
     let made = |x: f32| (x * deviation + mean).exp();
     // SAFETY: promised by the caller.
     unsafe {
-        fill(handle, out, count, |generator, out| {
-            pairs(generator, out, Generator::normals, made)
+        fill_memory(handle, out, count, |generator, out| {
+            fill_pairs(generator, out, Generator::normals, made)
         })
     }
 }
@@ -425,8 +425,8 @@ unsafe extern "C" fn curandGenerateLogNormalDouble(
     let made = |x: f64| (x * deviation + mean).exp();
     // SAFETY: promised by the caller.
     unsafe {
-        fill(handle, out, count, |generator, out| {
-            pairs(generator, out, Generator::normal_doubles, made)
+        fill_memory(handle, out, count, |generator, out| {
+            fill_pairs(generator, out, Generator::normal_doubles, made)
         })
     }
 }
@@ -443,8 +443,8 @@ unsafe extern "C" fn curandGeneratePoisson(
     }
     // SAFETY: promised by the caller.
     unsafe {
-        fill(handle, out, count, |generator, out| {
-            out.fill_with(|| generator.turn(|g| g.poisson(mean)));
+        fill_memory(handle, out, count, |generator, out| {
+            out.fill_with(|| generator.from_one_subsequence(|g| g.poisson(mean)));
             Ok(())
         })
     }
@@ -483,7 +483,7 @@ mod tests {
 
     /// The orders of cuRAND's manual, computed from the device sequences.
     #[test]
-    fn subsequences_take_turns() {
+    fn subsequences_are_round_robin() {
         let mut out = vec![0_u32; 90_000];
         let fill = |kind, order, out: &mut Vec<u32>| unsafe {
             let handle = made(kind, 7, 0);
@@ -512,7 +512,7 @@ mod tests {
 
     /// A double takes two numbers of a single subsequence.
     #[test]
-    fn an_element_is_of_one_subsequence() {
+    fn double_uses_one_subsequence() {
         let (handle, mut out) = (made(101, 7, 0), [0.0; 2]);
         let mut state = Xorwow::new(7);
         state.skip(1, 0);

@@ -11,47 +11,47 @@ pub(super) trait Sequence: Copy {
 }
 
 /// Round-robin order: number n of the output is number n / `count` of subsequence n mod `count`.
-pub(super) struct Dealt<S: Sequence> {
+pub(super) struct RoundRobin<S: Sequence> {
     /// States of the subsequences used so far.
     states: Vec<S>,
     /// Start of the next subsequence.
-    ahead: S,
+    next_start: S,
     far: S::Far,
     count: usize,
-    turn: usize,
+    current: usize,
     /// Number of subsequences that start one number further than the others.
-    further: usize,
+    ahead_by_one: usize,
 }
 
-impl<S: Sequence> Dealt<S> {
+impl<S: Sequence> RoundRobin<S> {
     /// Starts at `offset`; `at` skips numbers of a single subsequence.
-    pub(super) fn new(count: usize, offset: u64, at: impl FnOnce(u64) -> S) -> Dealt<S> {
-        let turn = (offset % count as u64) as usize;
-        Dealt {
+    pub(super) fn new(count: usize, offset: u64, at: impl FnOnce(u64) -> S) -> RoundRobin<S> {
+        let current = (offset % count as u64) as usize;
+        RoundRobin {
             states: Vec::new(),
-            ahead: at(offset / count as u64),
+            next_start: at(offset / count as u64),
             far: S::far(),
             count,
-            turn,
-            further: turn,
+            current,
+            ahead_by_one: current,
         }
     }
 
     /// The next number of the current subsequence.
     pub(super) fn next(&mut self) -> u32 {
-        while self.states.len() <= self.turn {
-            let mut own = self.ahead;
-            if self.states.len() < self.further {
+        while self.states.len() <= self.current {
+            let mut own = self.next_start;
+            if self.states.len() < self.ahead_by_one {
                 own.next();
             }
             self.states.push(own);
-            self.ahead.next_subsequence(&self.far);
+            self.next_start.next_subsequence(&self.far);
         }
-        self.states[self.turn].next()
+        self.states[self.current].next()
     }
 
     /// Proceeds to the next subsequence.
-    pub(super) fn pass(&mut self) {
-        self.turn = (self.turn + 1) % self.count;
+    pub(super) fn advance(&mut self) {
+        self.current = (self.current + 1) % self.count;
     }
 }

@@ -22,32 +22,32 @@ pub(super) struct Mrg32k3a {
     second: Vector,
 }
 
-fn image(matrix: &Matrix, vector: Vector, modulus: u64) -> Vector {
+fn mat_vec(matrix: &Matrix, vector: Vector, modulus: u64) -> Vector {
     matrix.map(|row| {
         let products = row.iter().zip(vector).map(|(a, b)| a * b % modulus);
         products.sum::<u64>() % modulus
     })
 }
 
-fn product(a: &Matrix, b: &Matrix, modulus: u64) -> Matrix {
-    let column = |j: usize| image(a, [b[0][j], b[1][j], b[2][j]], modulus);
+fn mat_mul(a: &Matrix, b: &Matrix, modulus: u64) -> Matrix {
+    let column = |j: usize| mat_vec(a, [b[0][j], b[1][j], b[2][j]], modulus);
     let columns = [column(0), column(1), column(2)];
     [0, 1, 2].map(|i| [0, 1, 2].map(|j| columns[j][i]))
 }
 
 /// The matrix of 2^`shift` steps.
-fn doubled(matrix: Matrix, modulus: u64, shift: usize) -> Matrix {
-    (0..shift).fold(matrix, |power, _| product(&power, &power, modulus))
+fn matrix_power(matrix: Matrix, modulus: u64, shift: usize) -> Matrix {
+    (0..shift).fold(matrix, |power, _| mat_mul(&power, &power, modulus))
 }
 
 /// `vector` after `count` times 2^`shift` steps.
-fn moved(matrix: Matrix, vector: Vector, modulus: u64, count: u64, shift: usize) -> Vector {
-    let (mut power, mut vector, mut left) = (doubled(matrix, modulus, shift), vector, count);
+fn advanced(matrix: Matrix, vector: Vector, modulus: u64, count: u64, shift: usize) -> Vector {
+    let (mut power, mut vector, mut left) = (matrix_power(matrix, modulus, shift), vector, count);
     while left > 0 {
         if left & 1 == 1 {
-            vector = image(&power, vector, modulus);
+            vector = mat_vec(&power, vector, modulus);
         }
-        power = product(&power, &power, modulus);
+        power = mat_mul(&power, &power, modulus);
         left >>= 1;
     }
     vector
@@ -75,8 +75,8 @@ impl Mrg32k3a {
     pub(super) fn skip(&mut self, subsequences: u64, numbers: u64) {
         for (count, shift) in [(subsequences, SUBSEQUENCE), (numbers, 0)] {
             if count > 0 {
-                self.first = moved(A1, self.first, M1, count, shift);
-                self.second = moved(A2, self.second, M2, count, shift);
+                self.first = advanced(A1, self.first, M1, count, shift);
+                self.second = advanced(A2, self.second, M2, count, shift);
             }
         }
     }
@@ -86,18 +86,18 @@ impl Sequence for Mrg32k3a {
     type Far = [Matrix; 2];
 
     fn far() -> [Matrix; 2] {
-        [(A1, M1), (A2, M2)].map(|(matrix, modulus)| doubled(matrix, modulus, SUBSEQUENCE))
+        [(A1, M1), (A2, M2)].map(|(matrix, modulus)| matrix_power(matrix, modulus, SUBSEQUENCE))
     }
 
     fn next_subsequence(&mut self, [first, second]: &[Matrix; 2]) {
-        self.first = image(first, self.first, M1);
-        self.second = image(second, self.second, M2);
+        self.first = mat_vec(first, self.first, M1);
+        self.second = mat_vec(second, self.second, M2);
     }
 
     /// A number in [1, 2^32 - 209].
     fn next(&mut self) -> u32 {
-        self.first = image(&A1, self.first, M1);
-        self.second = image(&A2, self.second, M2);
+        self.first = mat_vec(&A1, self.first, M1);
+        self.second = mat_vec(&A2, self.second, M2);
         let (a, b) = (self.first[2], self.second[2]);
         let result = if a <= b { a + M1 - b } else { a - b };
         u32::try_from(result).unwrap_or(u32::MAX)
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subsequence_further_is_a_jump() {
+    fn next_subsequence_equals_skip() {
         let (mut one, mut other) = (Mrg32k3a::new(8), Mrg32k3a::new(8));
         one.next_subsequence(&Mrg32k3a::far());
         other.skip(1, 0);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_is_as_many_steps() {
+    fn skip_equals_steps() {
         let mut walked = Mrg32k3a::new(5);
         for _ in 0..777 {
             walked.next();
@@ -155,8 +155,8 @@ mod tests {
         let mut jumped = Mrg32k3a::new(5);
         jumped.skip(0, 777);
         assert_eq!(walked, jumped);
-        let far = moved(A1, jumped.first, M1, 1, SUBSEQUENCE);
-        let parts = moved(A1, jumped.first, M1, 1 << 63, SUBSEQUENCE - 63);
+        let far = advanced(A1, jumped.first, M1, 1, SUBSEQUENCE);
+        let parts = advanced(A1, jumped.first, M1, 1 << 63, SUBSEQUENCE - 63);
         assert_eq!(far, parts);
     }
 }

@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_jump_is_as_many_steps() {
+    fn skip_equals_steps() {
         let mut walked = Xorwow::new(77);
         for _ in 0..1000 {
             walked.next();
