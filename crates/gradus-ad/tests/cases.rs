@@ -120,7 +120,7 @@ fn ad(unit: &mut Unit, words: &[String]) -> Result<Check, Vec<Diagnostic>> {
         );
     }
     Ok(Box::new(move |before, after, call| {
-        let (_, values) = call.in_order(before)?;
+        let (_, values) = call.ordered_arguments(before)?;
         let problem = Problem {
             before,
             after,

@@ -144,7 +144,7 @@ struct Writer<'r> {
     helpers: u32,
     budget: u32,
     /// The suffix of every global name.
-    tag: String,
+    name_suffix: String,
     /// True to emit the statements of [`wide`], and (`single`) those in single precision.
     wide: bool,
     /// The number of the loop with two counters at the start of `@f`.
@@ -152,7 +152,7 @@ struct Writer<'r> {
     /// The number of the loop over neighbours at the start of `@f`.
     neighbours: Option<u64>,
     /// The number of the loop with an index array at the start of `@f`.
-    listed: Option<u64>,
+    index_array_loop: Option<u64>,
     single: bool,
     /// The number of callable functions among `@two` and `@table`.
     fixed: u32,
@@ -173,11 +173,11 @@ impl<'r> Writer<'r> {
             heap: Vec::new(),
             helpers,
             budget: 0,
-            tag: String::new(),
+            name_suffix: String::new(),
             wide: false,
             two_counters: None,
             neighbours: None,
-            listed: None,
+            index_array_loop: None,
             single: false,
             fixed: 0,
             contents: BTreeSet::new(),
@@ -187,16 +187,16 @@ impl<'r> Writer<'r> {
     /// Emits a function of `%n`, some arrays and `%s`.
     fn function(&mut self, name: &str, arrays: &[&str]) {
         let parameters: String = arrays.iter().map(|a| format!("{a}: ptr, ")).collect();
-        let tag = self.tag.clone();
+        let tag = self.name_suffix.clone();
         self.line(format!(
             "func @{name}{tag}(%n: i64, {parameters}%s: f64) -> f64 {{"
         ));
-        self.enter(arrays);
+        self.begin_function(arrays);
         if self.wide && name == "f" {
             self.set_globals();
             self.two_counters();
             self.neighbours();
-            self.listed();
+            self.call_index_array_function();
         }
         self.local_array();
         if name != "f" && arrays.len() == 1 && self.random.below(3) == 0 {
@@ -207,12 +207,12 @@ impl<'r> Writer<'r> {
     }
 
     /// Sets the visible values at a function's start.
-    fn enter(&mut self, arrays: &[&str]) {
+    fn begin_function(&mut self, arrays: &[&str]) {
         self.names = 0;
         self.floats = vec!["%s".into()];
         self.ints = vec!["%n".into()];
         self.arrays = arrays.iter().map(|a| a.to_string()).collect();
-        self.arrays.push(format!("@state{}", self.tag));
+        self.arrays.push(format!("@state{}", self.name_suffix));
         self.budget = self.style.statements;
     }
 
@@ -227,7 +227,7 @@ impl<'r> Writer<'r> {
         for value in visible.iter().rev().take(6) {
             result = self.value(format!("fadd {result}, {value}"));
         }
-        let result = self.tame(&result);
+        let result = self.bounded(&result);
         self.free(0);
         self.line(format!("return {result}"));
     }
@@ -263,7 +263,7 @@ impl Writer<'_> {
         }
     }
     /// Returns a number between −1 and 1.
-    fn tame(&mut self, value: &str) -> String {
+    fn bounded(&mut self, value: &str) -> String {
         let function = *self.random.pick(&["sin", "tanh"]);
         self.value(format!("call @{function}({value})"))
     }
@@ -335,7 +335,7 @@ impl Writer<'_> {
             7 => {
                 let cell = self.cell();
                 let value = self.float();
-                let value = self.tame(&value);
+                let value = self.bounded(&value);
                 self.line(format!("store {value}, {cell}"));
             }
             8 => self.call(),
@@ -343,7 +343,7 @@ impl Writer<'_> {
             9 => self.move_bits(),
             10 => self.move_block(),
             11 => self.through_table(),
-            12 => self.lanes(),
+            12 => self.vector_statement(),
             13 => self.members(),
             14 | 15 => self.branch(depth),
             16 => self.choice(depth),
@@ -360,7 +360,7 @@ impl Writer<'_> {
             0 => self.value(format!("fadd {a}, {b}")),
             1 => self.value(format!("fsub {a}, {b}")),
             2 => {
-                let b = self.tame(&b);
+                let b = self.bounded(&b);
                 self.value(format!("fmul {a}, {b}"))
             }
             3 => {
@@ -370,7 +370,7 @@ impl Writer<'_> {
             }
             4 => self.value(format!("fneg {a}")),
             5 => {
-                let tame = self.tame(&a);
+                let tame = self.bounded(&a);
                 self.value(format!("call @exp({tame})"))
             }
             6 => {
@@ -382,7 +382,7 @@ impl Writer<'_> {
                 let c = self.condition();
                 self.value(format!("select {c}, {a}, {b}"))
             }
-            _ => self.tame(&a),
+            _ => self.bounded(&a),
         };
         self.floats.push(value);
     }
@@ -418,7 +418,7 @@ impl Writer<'_> {
         let helper = self.random.below(self.helpers);
         let (n, s) = (self.int(), self.float());
         let array = self.random.pick(&self.arrays).clone();
-        let tag = self.tag.clone();
+        let tag = self.name_suffix.clone();
         let value = self.value(format!("call @h{helper}{tag}({n}, {array}, {s})"));
         self.floats.push(value);
     }
@@ -433,19 +433,19 @@ impl Writer<'_> {
             "{value} = if {none} -> f64 {{\nyield %s\n}} else {{"
         ));
         let less = self.value(format!("sub {depth}, 1"));
-        let own = self.tame("%s");
-        let tag = self.tag.clone();
+        let own = self.bounded("%s");
+        let tag = self.name_suffix.clone();
         let deeper = self.value(format!("call @{name}{tag}({less}, %x, {own})"));
         self.line(format!("yield {deeper}\n}}"));
         self.floats.push(value);
     }
 
     /// Emits arithmetic on vectors of two: built from floats or loaded, and decomposed or stored.
-    fn lanes(&mut self) {
+    fn vector_statement(&mut self) {
         let (a, b) = (self.float(), self.float());
         let half = self.value(format!("insertelement <2 x f64> poison, {a}, 0"));
         let made = self.value(format!("insertelement {half}, {b}, 1"));
-        let from = self.pair();
+        let from = self.pair_address();
         let loaded = self.value(format!("load align 8 {from} -> <2 x f64>"));
         let op = *self.random.pick(&["fadd", "fsub"]);
         let sum = self.value(format!("{op} {made}, {loaded}"));
@@ -455,7 +455,7 @@ impl Writer<'_> {
         let chosen = self.value(format!("select {condition}, {mixed}, {sum}"));
         if self.random.below(2) == 0 {
             let scaled = self.value(format!("fmul {chosen}, <2 x f64> {{0.5, -0.25}}"));
-            let to = self.pair();
+            let to = self.pair_address();
             self.line(format!("store align 8 {scaled}, {to}"));
         }
         let index = self.int();
@@ -464,7 +464,7 @@ impl Writer<'_> {
         self.floats.push(value);
     }
     /// Returns an in-bounds address of two cells.
-    fn pair(&mut self) -> String {
+    fn pair_address(&mut self) -> String {
         let index = self.int();
         let index = self.value(format!("and {index}, 6"));
         let array = self.random.pick(&self.arrays).clone();
@@ -533,7 +533,7 @@ impl Writer<'_> {
         );
         let (i, p, q, v) = (self.name(), self.name(), self.name(), self.name());
         let scale = self.float();
-        let scale = self.tame(&scale);
+        let scale = self.bounded(&scale);
         let w = self.name();
         self.line(format!(
             "for {i} < 8 {{\n{p} = addr inbounds f64, {from}, {i}\n{v} = load {p} -> f64\n\
@@ -544,26 +544,26 @@ impl Writer<'_> {
     // ---- structures ------------------------------------------------------------------------
 
     /// Returns the numbers of visible values, for restoring after a region.
-    fn mark(&self) -> Mark {
+    fn visible_counts(&self) -> Mark {
         let visible = (self.floats.len(), self.ints.len(), self.arrays.len());
         (visible.0, visible.1, visible.2, self.heap.len())
     }
-    fn back(&mut self, mark: Mark) {
+    fn restore_visible(&mut self, mark: Mark) {
         self.floats.truncate(mark.0);
         self.ints.truncate(mark.1);
         self.arrays.truncate(mark.2);
     }
     /// Emits the statements of a region that yields a bounded float and a small integer.
     fn arm(&mut self, depth: u32) {
-        let mark = self.mark();
+        let mark = self.visible_counts();
         self.block(depth - 1);
         let value = self.float();
-        let value = self.tame(&value);
+        let value = self.bounded(&value);
         let int = self.int();
         let int = self.value(format!("and {int}, 15"));
         self.free(mark.3);
         self.line(format!("yield {value}, {int}"));
-        self.back(mark);
+        self.restore_visible(mark);
     }
 
     fn branch(&mut self, depth: u32) {
@@ -596,7 +596,7 @@ impl Writer<'_> {
     }
 
     /// Returns a trip count: constant or variable, possibly zero.
-    fn trips(&mut self) -> String {
+    fn trip_count(&mut self) -> String {
         match self.random.below(3) {
             0 => format!("{}", self.random.below(5)),
             _ => {
@@ -607,7 +607,7 @@ impl Writer<'_> {
     }
 
     fn counted(&mut self, depth: u32) {
-        let trips = self.trips();
+        let trips = self.trip_count();
         let (value, int, i, a, k) = (
             self.name(),
             self.name(),
@@ -619,11 +619,11 @@ impl Writer<'_> {
         self.line(format!(
             "{value}, {int} = for {i} < {trips} iter({a} = {start}, {k} = {first}) {{"
         ));
-        let mark = self.mark();
+        let mark = self.visible_counts();
         self.floats.push(a);
         self.ints.extend([i, k]);
         self.arm(depth);
-        self.back(mark);
+        self.restore_visible(mark);
         self.line("}");
         self.floats.push(value);
         self.ints.push(int);
@@ -636,12 +636,12 @@ impl Writer<'_> {
         self.line(format!(
             "{result}, {left} = loop iter({a} = {start}, {count} = 0) -> f64, i64 {{"
         ));
-        let mark = self.mark();
+        let mark = self.visible_counts();
         self.floats.push(a);
         self.ints.push(count.clone());
         self.block(depth - 1);
         let next = self.float();
-        let next = self.tame(&next);
+        let next = self.bounded(&next);
         let more = self.value(format!("add {count}, 1"));
         let few = self.value(format!("icmp ult {more}, 5"));
         let wanted = self.condition();
@@ -654,20 +654,20 @@ impl Writer<'_> {
             // The rest of the iteration runs only if the loop continues.
             let (go, kept) = (self.name(), self.name());
             self.line(format!("{go}, {kept} = if {wanted} -> i1, f64 {{"));
-            let inner = self.mark();
+            let inner = self.visible_counts();
             self.block(depth - 1);
             let own = self.float();
-            let own = self.tame(&own);
+            let own = self.bounded(&own);
             self.free(inner.3);
             self.line(format!(
                 "yield true, {own}\n}} else {{\nyield false, {next}\n}}"
             ));
-            self.back(inner);
+            self.restore_visible(inner);
             let both = self.value(format!("and {go}, {few}"));
             self.line(format!("repeat {both}, {kept}, {more}, {kept}, {more}"));
         }
         self.line("}");
-        self.back(mark);
+        self.restore_visible(mark);
         let sum = self.value(format!("sitofp {left} -> f64"));
         self.floats.extend([sum, result]);
         self.ints.push(left);

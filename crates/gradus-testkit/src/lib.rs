@@ -49,8 +49,8 @@ pub use crate::oracle::check::Verdict;
 pub use crate::oracle::compare::same_outcome;
 pub use crate::oracle::coverage::Coverage;
 pub use crate::oracle::fork_join_check::{ForkJoinWay, check_fork_join, fork_join_unit};
-pub use crate::oracle::ir_check::{Way, check_unit, wide_unit};
-pub use crate::oracle::kernel_check::{check_kernel, passes_at_work};
+pub use crate::oracle::ir_check::{WideRoute, check_unit, wide_unit};
+pub use crate::oracle::kernel_check::{check_kernel, effective_passes};
 pub use crate::oracle::parallel_c_check::{ParallelCWay, check_parallel_c};
 pub use crate::oracle::shares_check::{SharesWay, check_shares};
 pub use crate::oracle::three_way::{Functions, Linear, Primal, ThreeWay, three_way};
@@ -58,9 +58,11 @@ pub use crate::oracle::tsan_check::{check_sanitized, seed_races};
 pub use crate::reduce::gir::{reduce, without_unused};
 pub use crate::reduce::text::reduce_text;
 pub use crate::run::c_compile::{ROUTES, check_c};
-pub use crate::run::call_spec::{Argument, Array, Call, Elements, Ran, number_text, run_call};
+pub use crate::run::call_spec::{
+    Argument, Array, Call, CallOutcome, Elements, number_text, run_call,
+};
 pub use crate::run::case_page::{Page, Step};
-pub use crate::run::pool::{Pool, eager};
+pub use crate::run::pool::{Pool, options_with_eager_forks};
 pub use crate::run::runner::{Check, Pass, check_page, check_pages};
 pub use generate::c::{C_INCLUDES, CProgram, c_program};
 pub use generate::{CELLS, FEATURES, Style, WideProgram, program, wide_program};

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 const BATCH: u64 = 40;
 
 #[test]
-fn parallel_runs_give_what_the_programs_mean() {
+fn parallel_results_are_right() {
     Pool::always_fork();
     let mut wrong = Vec::new();
     for batch in 0..8 {
@@ -32,7 +32,7 @@ fn parallel_runs_give_what_the_programs_mean() {
 }
 
 #[test]
-fn programs_hold_everything() {
+fn all_features_occur() {
     let mut met: BTreeMap<&str, u32> = FORK_JOIN_FEATURES.iter().map(|f| (*f, 0)).collect();
     for seed in 0..200 {
         for feature in fork_join_program(seed).features {
@@ -46,39 +46,39 @@ fn programs_hold_everything() {
 /// After a lock acquire, as in critical regions lowered to intrinsics, other strands may have changed
 /// memory that does not escape otherwise: earlier stores must not be forwarded.
 #[test]
-fn what_is_read_under_a_lock_is_not_known() {
+fn lock_acquire_clobbers() {
     Pool::always_fork();
     let found = [
         (
             32_004_395,
             ForkJoinWay {
-                projected: false,
+                serial_projection: false,
                 simplified: true,
                 fused: true,
-                worded: true,
-                small_stay: false,
+                through_intrinsics: true,
+                small_loops_serial: false,
                 optimised: true,
             },
         ),
         (
             61_002_587,
             ForkJoinWay {
-                projected: false,
+                serial_projection: false,
                 simplified: false,
                 fused: true,
-                worded: true,
-                small_stay: true,
+                through_intrinsics: true,
+                small_loops_serial: true,
                 optimised: false,
             },
         ),
         (
             32_013_799,
             ForkJoinWay {
-                projected: false,
+                serial_projection: false,
                 simplified: false,
                 fused: true,
-                worded: true,
-                small_stay: false,
+                through_intrinsics: true,
+                small_loops_serial: false,
                 optimised: false,
             },
         ),

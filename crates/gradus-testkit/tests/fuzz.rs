@@ -55,7 +55,7 @@ fn simplified(unit: &mut Unit, pass: &Pass) {
 }
 
 /// Checks a program after a pass.
-fn kept(before: &Unit, after: &Unit) -> Result<(), String> {
+fn check_outcome(before: &Unit, after: &Unit) -> Result<(), String> {
     let findings = verify(after);
     if let Some(first) = findings.first() {
         return Err(format!("{first} {:?}", first.notes));
@@ -95,7 +95,9 @@ fn every_pass_keeps_the_meaning() {
             }));
             let outcome = match ran {
                 Err(_) => Err("it panics".to_string()),
-                Ok(()) => kept(&before, &after).and_then(|()| kept(&before, &all)),
+                Ok(()) => {
+                    check_outcome(&before, &after).and_then(|()| check_outcome(&before, &all))
+                }
             };
             if let Err(message) = outcome {
                 wrong.push(format!("seed {seed}, pass {}: {message}", pass.name));
@@ -106,10 +108,15 @@ fn every_pass_keeps_the_meaning() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-type Check = fn(&Unit, &derive::Choice) -> Result<(), derive::Failure>;
+type Check = fn(&Unit, &derive::DerivativeOptions) -> Result<(), derive::Failure>;
 
 /// Returns the reduced program with the wrong derivative; empty unless `GRADUS_FUZZ_REDUCE` is set.
-fn smallest(check: Check, unit: &Unit, choice: &derive::Choice, message: &str) -> String {
+fn reduced_program(
+    check: Check,
+    unit: &Unit,
+    choice: &derive::DerivativeOptions,
+    message: &str,
+) -> String {
     if std::env::var_os("GRADUS_FUZZ_REDUCE").is_none() {
         return String::new();
     }
@@ -133,12 +140,12 @@ fn check_derivatives(check: Check, usual: u64, copies: bool, refused_percent: us
             copies,
         };
         let text = program(seed, style);
-        let choice = derive::Choice::of(seed);
+        let choice = derive::DerivativeOptions::of(seed);
         match catch_unwind(|| check(&read(&text), &choice)) {
             Err(_) => wrong.push(format!("seed {seed}: it panics")),
             Ok(Err(derive::Failure::Refused(why))) => refused.push(format!("seed {seed}: {why}")),
             Ok(Err(derive::Failure::Wrong(message))) => {
-                let small = smallest(check, &read(&text), &choice, &message);
+                let small = reduced_program(check, &read(&text), &choice, &message);
                 wrong.push(format!("seed {seed}: {message}{small}"));
             }
             Ok(Ok(())) => {}
@@ -168,6 +175,6 @@ fn hessian_vector_products_agree_with_differences() {
 }
 
 #[test]
-fn two_adjoints_at_once_are_those_of_two_runs() {
+fn batched_adjoints_equal_two_runs() {
     check_derivatives(derive::check_width, 30, true, 10);
 }

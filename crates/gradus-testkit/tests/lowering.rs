@@ -4,7 +4,7 @@
 use gradus_interp::Machine;
 use gradus_ir::{FuncId, OpKind, Unit, parse, print, verify};
 use gradus_par::{Options, Target, ThreadCountAnswers, lower, project, restore};
-use gradus_testkit::{Pool, eager};
+use gradus_testkit::{Pool, options_with_eager_forks};
 
 /// Programs: a name, and text with a function `@f() -> i64`.
 const PROGRAMS: &[(&str, &str)] = &[
@@ -220,11 +220,11 @@ fn run(unit: &Unit) -> i64 {
 }
 
 fn on_the_pool(text: &str, small_work: u64) -> i64 {
-    run(&lowered(text, &eager(small_work)))
+    run(&lowered(text, &options_with_eager_forks(small_work)))
 }
 
 #[test]
-fn every_way_gives_the_same() {
+fn all_routes_agree() {
     for (name, text) in PROGRAMS {
         let unit = parse(text, "program").unwrap_or_else(|e| panic!("{name}: {e} {:?}", e.labels));
         let meant = interpreted(&unit);
@@ -261,18 +261,24 @@ fn atomics(unit: &Unit, suffix: &str) -> Option<usize> {
 /// Accesses that conflict only between iterations are atomic if iterations run concurrently, and plain on a
 /// single thread.
 #[test]
-fn sums_between_iterations_are_plain_on_one_thread() {
+fn single_thread_sums_are_plain() {
     let text = |name: &str| PROGRAMS.iter().find(|p| p.0 == name).map_or("", |p| p.1);
-    let unit = lowered(text("sums between iterations"), &eager(0));
+    let unit = lowered(
+        text("sums between iterations"),
+        &options_with_eager_forks(0),
+    );
     assert_eq!(atomics(&unit, ".gr_range"), Some(1), "{}", print(&unit));
     assert_eq!(atomics(&unit, ".gr_alone"), Some(0), "{}", print(&unit));
-    let unit = lowered(text("blocks that count each other"), &eager(0));
+    let unit = lowered(
+        text("blocks that count each other"),
+        &options_with_eager_forks(0),
+    );
     assert_eq!(atomics(&unit, ".gr_range"), Some(1), "{}", print(&unit));
     assert_eq!(atomics(&unit, ".gr_alone"), None, "{}", print(&unit));
 }
 
 /// Returns the program with its parallel loops made serial and restored, and the number of restored loops.
-fn found_again(text: &str) -> (Unit, usize) {
+fn restored(text: &str) -> (Unit, usize) {
     let mut unit = parse(text, "program").unwrap_or_else(|e| panic!("{e} {:?}", e.labels));
     let mut count = 0;
     let all: Vec<FuncId> = unit.functions.iter().map(|(id, _)| id).collect();
@@ -296,11 +302,11 @@ fn found_again(text: &str) -> (Unit, usize) {
 }
 
 #[test]
-fn projected_loops_are_found_again() {
+fn projected_loops_are_restored() {
     for (name, text) in PROGRAMS {
         let unit = parse(text, "program").unwrap_or_else(|e| panic!("{name}: {e} {:?}", e.labels));
         let meant = interpreted(&unit);
-        let (mut unit, count) = found_again(text);
+        let (mut unit, count) = restored(text);
         assert_eq!(interpreted(&unit), meant, "{name}");
         let expected = match *name {
             "a loop that writes" => 1,
@@ -315,7 +321,7 @@ fn projected_loops_are_found_again() {
         };
         assert_eq!(count, expected, "{name}:\n{}", print(&unit));
         let all: Vec<FuncId> = unit.functions.iter().map(|(id, _)| id).collect();
-        lower(&mut unit, &all, &eager(0));
+        lower(&mut unit, &all, &options_with_eager_forks(0));
         assert_eq!(run(&unit), meant, "{name}");
     }
 }

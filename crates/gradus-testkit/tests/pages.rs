@@ -76,14 +76,14 @@ const ADD: &str = "func @f(%x: f64, %p: ptr) -> f64 {
 }";
 
 #[test]
-fn a_pass_that_keeps_the_meaning_passes() {
+fn correct_pass_is_accepted() {
     let (out, values) = page("swap", ADD, "@f(x = 1.5, p = [2.0, 3.0])").unwrap();
     assert!(out.contains("fadd %a, %x"), "{out}");
     assert_eq!(values, "value 3.5   argument 1 [3.5 3]");
 }
 
 #[test]
-fn a_wrong_pass_is_told() {
+fn wrong_pass_is_reported() {
     for (run, word) in [
         ("spoil", "the result was"),
         ("cut", "V002"),
@@ -106,7 +106,7 @@ fn a_wrong_pass_is_told() {
 }
 
 #[test]
-fn a_program_that_goes_wrong_by_itself_is_no_case() {
+fn trapping_program_is_rejected() {
     let error = page("swap", ADD, "@f(x = 1.5, p = null)").unwrap_err();
     assert!(error.contains("the program itself"), "{error}");
     let error = page("swap", "func @f() { yield }", "@f()").unwrap_err();

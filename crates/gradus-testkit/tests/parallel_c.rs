@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 #[test]
-fn gradients_of_random_programs_are_those_of_the_serial_ones() {
+fn random_gradients_equal_serial() {
     let run = Command::new(env!("CARGO_BIN_EXE_fuzz"))
         .args(["--gradients", "--count", "40"])
         .output()
@@ -20,7 +20,7 @@ fn gradients_of_random_programs_are_those_of_the_serial_ones() {
 }
 
 #[test]
-fn programs_hold_everything() {
+fn all_features_occur() {
     let mut met: BTreeMap<&str, u32> = PARALLEL_C_FEATURES.iter().map(|f| (*f, 0)).collect();
     for seed in 0..200 {
         for feature in parallel_c_program(seed).features {

@@ -10,7 +10,7 @@ use gradus_testkit::{CProgram, ROUTES, Verdict, check_c};
 use std::collections::BTreeSet;
 
 /// Fewer pages would mean that pages are not found.
-const LEAST: usize = 8;
+const PAGES_MIN: usize = 8;
 
 /// Returns the first C program of a page's section.
 fn program(part: &str) -> Option<CProgram> {
@@ -44,7 +44,7 @@ fn check(code: Code, example: &str, remedy: &str) -> Result<(), String> {
 }
 
 #[test]
-fn what_pages_say_to_do_works() {
+fn remedies_of_pages_work() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/diagnostics");
     let (mut checked, mut wrong) = (0, Vec::new());
     for &code in Code::ALL {
@@ -56,5 +56,5 @@ fn what_pages_say_to_do_works() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(checked >= LEAST, "{checked}");
+    assert!(checked >= PAGES_MIN, "{checked}");
 }

@@ -47,7 +47,7 @@ fn derivatives_are_right_when_optimised() {
 
 /// Some faults; `cargo xtask fuzz --mutants` seeds all.
 #[test]
-fn seeded_faults_are_told() {
+fn seeded_faults_are_detected() {
     if !cfg!(debug_assertions) {
         return;
     }

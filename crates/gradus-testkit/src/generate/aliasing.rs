@@ -5,8 +5,8 @@ use super::Writer;
 
 impl Writer<'_> {
     /// Emits the function called by these statements.
-    pub(super) fn meeting_function(&mut self) {
-        let tag = self.tag.clone();
+    pub(super) fn aliasing_function(&mut self) {
+        let tag = self.name_suffix.clone();
         self.line(format!(
             "func @meet{tag}(%x: ptr, %y: ptr, %s: f64) -> f64 {{\n\
              %r = for %i < 4 iter(%a = %s) {{\n%p = addr inbounds f64, %x, %i\n\
@@ -15,15 +15,15 @@ impl Writer<'_> {
         ));
     }
 
-    pub(super) fn meeting(&mut self) {
+    pub(super) fn aliasing_statement(&mut self) {
         match self.random.below(7) {
-            0 => self.next_iteration(),
-            1 => self.arguments_meet(),
-            2 => self.behind_a_global(),
-            3 => self.pair_over_one(),
-            4 => self.moved_down(),
-            5 => self.two_parts(),
-            _ => self.perhaps_inactive(),
+            0 => self.overwritten_by_next_iteration(),
+            1 => self.aliasing_arguments(),
+            2 => self.array_through_global(),
+            3 => self.vector_store_over_scalar(),
+            4 => self.overlapping_memmove(),
+            5 => self.array_read_in_parts(),
+            _ => self.maybe_inactive_array(),
         }
     }
 
@@ -37,34 +37,34 @@ impl Writer<'_> {
         let square = self.value(format!("fmul {old}, {old}"));
         let factor = self.float();
         let product = self.value(format!("fmul {square}, {factor}"));
-        self.tame(&product)
+        self.bounded(&product)
     }
 
     /// Emits a loop whose iterations overwrite a float read by the previous one, at a higher index.
-    fn next_iteration(&mut self) {
+    fn overwritten_by_next_iteration(&mut self) {
         self.note("read before the next iteration's write");
         let (array, start) = (self.any_array(), self.float());
         let (result, i, acc) = (self.name(), self.name(), self.name());
         self.line(format!("{result} = for {i} < 3 iter({acc} = {start}) {{"));
-        let mark = self.mark();
+        let mark = self.visible_counts();
         self.floats.push(acc.clone());
         let parity = self.value(format!("and {i}, 1"));
         let here = self.value(format!("addr inbounds f64, {array}, {parity}"));
-        let new = self.tame(&acc);
+        let new = self.bounded(&acc);
         self.line(format!("store {new}, {here}"));
         let other = self.value(format!("xor {parity}, 1"));
         let there = self.value(format!("addr inbounds f64, {array}, {other}"));
         let read = self.square_of(&there);
         let next = self.value(format!("fadd {read}, {new}"));
         self.line(format!("yield {next}\n}}"));
-        self.back(mark);
+        self.restore_visible(mark);
         self.floats.push(result);
     }
 
     /// Emits a call that reads through an argument and overwrites through the other, for equal arrays.
-    fn arguments_meet(&mut self) {
+    fn aliasing_arguments(&mut self) {
         self.note("arguments that meet in a cell");
-        let (a, s, tag) = (self.any_array(), self.float(), self.tag.clone());
+        let (a, s, tag) = (self.any_array(), self.float(), self.name_suffix.clone());
         let b = match self.random.below(3) {
             0 => self.any_array(),
             _ => a.clone(),
@@ -75,7 +75,7 @@ impl Writer<'_> {
 
     /// Emits a local array, or the function's first array, whose address is temporarily in a global, and
     /// which is written through the global.
-    fn behind_a_global(&mut self) {
+    fn array_through_global(&mut self) {
         let array = match self.random.below(2) {
             0 => {
                 self.note("local array behind a global");
@@ -87,7 +87,7 @@ impl Writer<'_> {
                 self.arrays[0].clone()
             }
         };
-        let (tag, start) = (self.tag.clone(), self.float());
+        let (tag, start) = (self.name_suffix.clone(), self.float());
         let before = self.value(format!("load @slot{tag} -> ptr"));
         self.line(format!("store {array}, @slot{tag}"));
         let (result, i, acc) = (self.name(), self.name(), self.name());
@@ -103,7 +103,7 @@ impl Writer<'_> {
     }
 
     /// Emits a store of two lanes over a float.
-    fn pair_over_one(&mut self) {
+    fn vector_store_over_scalar(&mut self) {
         self.note("pair stored over one number");
         let (array, start, lane) = (self.any_array(), self.float(), self.random.below(2));
         let (result, i, acc) = (self.name(), self.name(), self.name());
@@ -120,7 +120,7 @@ impl Writer<'_> {
     }
 
     /// Emits a memmove down within an array, overlapping its source.
-    fn moved_down(&mut self) {
+    fn overlapping_memmove(&mut self) {
         self.note("numbers moved down onto themselves");
         let array = self.any_array();
         let from = self.value(format!("addr inbounds f64, {array}, 1"));
@@ -136,7 +136,7 @@ impl Writer<'_> {
 
     /// Emits two loops that read the parts of an array, possibly empty, before the whole array is
     /// overwritten.
-    fn two_parts(&mut self) {
+    fn array_read_in_parts(&mut self) {
         self.note("two parts of an array");
         let (array, start, k) = (self.any_array(), self.float(), self.int());
         let third = self.value(format!("urem {k}, 3"));
@@ -155,7 +155,7 @@ impl Writer<'_> {
             self.line(format!("yield {next}\n}}"));
             sum = result;
         }
-        let new = self.tame(&sum);
+        let new = self.bounded(&sum);
         let (j, cell) = (self.name(), self.name());
         self.line(format!(
             "for {j} < 8 {{\n{cell} = addr inbounds f64, {array}, {j}\nstore {new}, {cell}\nyield\n}}"
@@ -164,9 +164,10 @@ impl Writer<'_> {
     }
 
     /// Emits a load from an active or an inactive array, selected at run time.
-    fn perhaps_inactive(&mut self) {
+    fn maybe_inactive_array(&mut self) {
         self.note("array that may be inactive");
-        let (condition, array, tag) = (self.condition(), self.any_array(), self.tag.clone());
+        let (condition, array, tag) =
+            (self.condition(), self.any_array(), self.name_suffix.clone());
         let chosen = self.value(format!("select {condition}, {array}, @weights{tag}"));
         let index = self.int();
         let index = self.value(format!("and {index}, 7"));

@@ -37,7 +37,7 @@ pub(super) struct Array {
     /// Indices up to this mask are in bounds.
     pub mask: u32,
     /// True if the array is a whole object, without other visible pointers into it.
-    pub own: bool,
+    pub is_whole_object: bool,
     /// True for an assignable pointer variable.
     pub variable: bool,
     /// True for a heap array whose pointer may be swapped with another.
@@ -57,7 +57,7 @@ pub(super) struct Writer<'r> {
     /// Readable expressions: variables, fields.
     pub floats: Vec<String>,
     /// Assignable expressions among `floats`.
-    pub places: Vec<String>,
+    pub assignable: Vec<String>,
     pub ints: Vec<String>,
     /// Counters from 0 to less than [`CELLS`].
     pub counters: Vec<String>,
@@ -90,7 +90,7 @@ pub fn c_program(seed: u64, statements: u32) -> CProgram {
         seed,
         names: 0,
         floats: Vec::new(),
-        places: Vec::new(),
+        assignable: Vec::new(),
         ints: Vec::new(),
         counters: Vec::new(),
         arrays: Vec::new(),
@@ -110,7 +110,7 @@ pub fn c_program(seed: u64, statements: u32) -> CProgram {
         writer.recursive(statements / 4);
     }
     let function = format!("f_{seed}");
-    writer.lanes_function();
+    writer.intrinsics_function();
     writer.registered_functions();
     writer.root(&function, statements);
     CProgram {
@@ -141,7 +141,7 @@ impl Writer<'_> {
     pub fn mark(&self) -> Mark {
         Mark([
             self.floats.len(),
-            self.places.len(),
+            self.assignable.len(),
             self.ints.len(),
             self.counters.len(),
             self.arrays.len(),
@@ -151,7 +151,7 @@ impl Writer<'_> {
     pub fn back(&mut self, mark: &Mark) {
         let Mark([floats, places, ints, counters, arrays, structs]) = *mark;
         self.floats.truncate(floats);
-        self.places.truncate(places);
+        self.assignable.truncate(places);
         self.ints.truncate(ints);
         self.counters.truncate(counters);
         self.arrays.truncate(arrays);
@@ -160,7 +160,7 @@ impl Writer<'_> {
     /// Adds a variable that holds a float.
     pub fn variable(&mut self, name: String) {
         self.floats.push(name.clone());
-        self.places.push(name);
+        self.assignable.push(name);
     }
 
     fn file_scope(&mut self) {
@@ -183,15 +183,15 @@ impl Writer<'_> {
     }
 
     /// Sets the visible names at the start of a function's body.
-    fn enter(&mut self, budget: u32) {
+    fn begin_function(&mut self, budget: u32) {
         self.floats = vec!["s".into()];
-        self.places = vec!["s".into()];
+        self.assignable = vec!["s".into()];
         self.ints = vec!["n".into()];
         self.counters.clear();
         let parameter = |name: String, own| Array {
             name,
             mask: 7,
-            own,
+            is_whole_object: own,
             variable: false,
             heap: false,
         };
@@ -223,7 +223,7 @@ impl Writer<'_> {
         self.line(format!(
             "{inline} double {name}(int n, double *x, double s) {{"
         ));
-        self.enter(budget);
+        self.begin_function(budget);
         self.exits = false;
         self.line("double r = 0.25;");
         self.variable("r".into());
@@ -243,7 +243,7 @@ impl Writer<'_> {
             "__attribute__((noinline)) static double {name}(int n, double *x, double s) {{\n\
              if (n <= 0) return 0.5 * s + 0.25 * x[2];\nint d = (n & 3) - 1; double r = 0.5 * s;"
         ));
-        self.enter(budget);
+        self.begin_function(budget);
         self.exits = false;
         self.variable("r".into());
         self.body(1);
@@ -261,7 +261,7 @@ impl Writer<'_> {
 
     fn root(&mut self, name: &str, budget: u32) {
         self.line(format!("double {name}(int n, double *x, double s) {{"));
-        self.enter(budget);
+        self.begin_function(budget);
         self.exits = true;
         let seed = self.seed;
         self.line(format!(
@@ -269,7 +269,7 @@ impl Writer<'_> {
         ));
         self.variable("r".into());
         self.variable(format!("gs_{seed}"));
-        self.through_lanes();
+        self.call_intrinsics();
         self.through_registered();
         let heap = self.chance(2);
         if heap {

@@ -6,9 +6,9 @@ impl Writer<'_> {
     pub fn memory(&mut self) {
         match self.random.below(13) {
             0 => self.local_array(),
-            1 => self.view(),
+            1 => self.array_view(),
             2 | 3 => self.chosen_pointer(),
-            4 => self.set_pointer(),
+            4 => self.assign_pointer(),
             5 | 6 => self.copy(),
             7 => self.swap_heap(),
             8 | 9 => self.structure(),
@@ -22,7 +22,7 @@ impl Writer<'_> {
         self.arrays.push(Array {
             name,
             mask,
-            own,
+            is_whole_object: own,
             variable: false,
             heap: false,
         });
@@ -50,7 +50,7 @@ impl Writer<'_> {
             self.arrays.push(Array {
                 name,
                 mask: 7,
-                own: false,
+                is_whole_object: false,
                 variable: false,
                 heap: true,
             });
@@ -65,14 +65,14 @@ impl Writer<'_> {
             .map(|a| a.name.clone())
             .collect();
         let [a, b] = heap.as_slice() else {
-            return self.view();
+            return self.array_view();
         };
         self.note("pointers swapped");
         let t = self.name("p");
         self.line(format!("{{ double *{t} = {a}; {a} = {b}; {b} = {t}; }}"));
     }
 
-    fn full(&mut self) -> Array {
+    fn whole_array(&mut self) -> Array {
         let full: Vec<Array> = self
             .arrays
             .iter()
@@ -83,9 +83,9 @@ impl Writer<'_> {
     }
 
     /// Emits a pointer into the middle of an array.
-    fn view(&mut self) {
+    fn array_view(&mut self) {
         self.note("view into an array");
-        let (name, of) = (self.name("p"), self.full());
+        let (name, of) = (self.name("p"), self.whole_array());
         let offset = self.random.below(5);
         self.line(format!("double *{name} = {} + {offset};", of.name));
         self.array(name, 3, false);
@@ -94,7 +94,7 @@ impl Writer<'_> {
     fn chosen_pointer(&mut self) {
         self.note("pointer chosen by a condition");
         let name = self.name("p");
-        let (a, b, condition) = (self.full(), self.full(), self.condition());
+        let (a, b, condition) = (self.whole_array(), self.whole_array(), self.condition());
         self.line(format!(
             "double *{name} = {condition} ? {} : {};",
             a.name, b.name
@@ -102,7 +102,7 @@ impl Writer<'_> {
         self.arrays.push(Array {
             name,
             mask: 7,
-            own: false,
+            is_whole_object: false,
             variable: true,
             heap: false,
         });
@@ -110,7 +110,7 @@ impl Writer<'_> {
 
     /// Assigns another array to a pointer variable, possibly under a condition. The array must live as long
     /// as the pointer: it is chosen among arrays declared earlier.
-    fn set_pointer(&mut self) {
+    fn assign_pointer(&mut self) {
         let variables: Vec<usize> = (0..self.arrays.len())
             .filter(|i| self.arrays[*i].variable)
             .collect();
@@ -130,9 +130,13 @@ impl Writer<'_> {
     }
 
     fn copy(&mut self) {
-        let (a, b) = (self.full(), self.full());
-        let object = |a: &Array| a.own || a.heap || a.name == "x" || a.name.starts_with("g_");
-        let apart = a.name != b.name && (a.own || b.own) && object(&a) && object(&b);
+        let (a, b) = (self.whole_array(), self.whole_array());
+        let object =
+            |a: &Array| a.is_whole_object || a.heap || a.name == "x" || a.name.starts_with("g_");
+        let apart = a.name != b.name
+            && (a.is_whole_object || b.is_whole_object)
+            && object(&a)
+            && object(&b);
         let cells = 1 + self.random.below(8);
         match self.random.below(4) {
             0 => {
@@ -168,12 +172,12 @@ impl Writer<'_> {
 
     fn structure(&mut self) {
         let seed = self.seed;
-        let (a, b, k, name) = (self.leaf(), self.leaf(), self.int(), self.name("q"));
+        let (a, b, k, name) = (self.operand(), self.operand(), self.int(), self.name("q"));
         match self.random.below(5) {
             0 => {
                 self.note("structure passed by value");
                 self.single = true;
-                let value = self.leaf();
+                let value = self.operand();
                 self.line(format!(
                     "struct big_{seed} {name} = {{{a}, {{{b}, 0.5}}, {k} & 7, 0.25f, {b}}}; {name}.c = (float)({value}); {name}.b = 0.5 * {name}.c + 0.5 * {name}.a;"
                 ));
@@ -224,7 +228,7 @@ impl Writer<'_> {
         match self.random.below(4) {
             0 => {
                 self.note("bits of an array");
-                let (from, to) = (self.full(), self.full());
+                let (from, to) = (self.whole_array(), self.whole_array());
                 self.line(format!(
                     "int64_t {b}[8]; memcpy({b}, {}, sizeof {b});",
                     from.name
@@ -253,7 +257,12 @@ impl Writer<'_> {
     fn rows(&mut self) {
         self.note("array of pointers");
         let (rows, p) = (self.name("rows"), self.name("p"));
-        let (a, b, c, k) = (self.full(), self.full(), self.full(), self.int());
+        let (a, b, c, k) = (
+            self.whole_array(),
+            self.whole_array(),
+            self.whole_array(),
+            self.int(),
+        );
         self.line(format!(
             "double *{rows}[4] = {{{}, {}, {}, {}}};",
             a.name, b.name, c.name, a.name
@@ -271,7 +280,7 @@ impl Writer<'_> {
         self.note("linked structures");
         let seed = self.seed;
         let (nodes, e, sum) = (self.name("nodes"), self.name("e"), self.name("v"));
-        let (a, k, x) = (self.bounded(), self.int(), self.full());
+        let (a, k, x) = (self.bounded(), self.int(), self.whole_array());
         self.line(format!(
             "struct node_{seed} {nodes}[4]; for (int i = 0; i < 4; i++) {{ {nodes}[i].a = 0.5 * {}[i]; {nodes}[i].b = {a}; {nodes}[i].next = i ? &{nodes}[i - 1] : 0; }}",
             x.name

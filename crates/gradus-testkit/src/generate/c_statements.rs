@@ -29,7 +29,7 @@ impl Writer<'_> {
             4 | 5 => self.store(),
             6 | 7 => self.integer(),
             8..=11 => self.memory(),
-            12 => self.way_out(),
+            12 => self.exit(),
             13 => self.guarded(),
             14..=16 => self.branch(depth),
             17 => self.choice(depth),
@@ -40,7 +40,7 @@ impl Writer<'_> {
     }
 
     fn assign(&mut self) {
-        let place = self.random.pick(&self.places).clone();
+        let place = self.random.pick(&self.assignable).clone();
         let value = self.bounded();
         let keep = self.chance(2);
         self.line(match keep {
@@ -78,7 +78,7 @@ impl Writer<'_> {
     fn guarded(&mut self) {
         self.note("excluded point");
         let (z, name) = (self.name("z"), self.name("v"));
-        let (a, b, k) = (self.leaf(), self.leaf(), self.int());
+        let (a, b, k) = (self.operand(), self.operand(), self.int());
         match self.random.below(3) {
             0 => {
                 self.line(format!(
@@ -100,7 +100,7 @@ impl Writer<'_> {
         self.variable(name);
     }
 
-    fn way_out(&mut self) {
+    fn exit(&mut self) {
         let condition = self.condition();
         let rare = self.int();
         let condition = format!("{condition} && ({rare} & 3) == 2");
@@ -158,7 +158,7 @@ impl Writer<'_> {
     }
 
     /// Emits the body of a loop, including the closing brace.
-    fn inside(&mut self, depth: u32) {
+    fn loop_body(&mut self, depth: u32) {
         let outer = std::mem::replace(&mut self.in_loop, true);
         self.loops += 1;
         self.scope(depth - 1);
@@ -193,7 +193,7 @@ impl Writer<'_> {
         let mark = self.mark();
         self.counters.push(i.clone());
         self.ints.push(i);
-        self.inside(depth);
+        self.loop_body(depth);
         self.back(&mark);
     }
 
@@ -210,20 +210,20 @@ impl Writer<'_> {
             true => {
                 self.note("do");
                 self.line("do {");
-                self.inside(depth);
+                self.loop_body(depth);
                 self.line(format!("while ({w}++ < {trips} && ({condition}));"));
             }
             false => {
                 self.note("while");
                 self.line(format!("while ({w}++ < {trips} && ({condition})) {{"));
-                self.inside(depth);
+                self.loop_body(depth);
             }
         }
     }
 
     /// Emits loops suited to optimisers: vectorisation, unrolling, interchange.
     fn simple_loop(&mut self) {
-        let (i, value) = (self.name("i"), self.leaf());
+        let (i, value) = (self.name("i"), self.operand());
         let full: Vec<String> = self
             .arrays
             .iter()

@@ -4,7 +4,7 @@ use super::c::{Array, Writer};
 
 impl Writer<'_> {
     /// Returns a variable or a constant.
-    pub fn leaf(&mut self) -> String {
+    pub fn operand(&mut self) -> String {
         match self.random.below(9) {
             0 => format!("({:?})", f64::from(self.random.below(30)) * 0.1 - 1.5),
             1 | 2 => self.cell(),
@@ -48,7 +48,7 @@ impl Writer<'_> {
             0 => format!("{}", self.random.below(9)),
             1 => {
                 self.note("integer made of a number");
-                format!("(int)({} * 3.0)", self.leaf())
+                format!("(int)({} * 3.0)", self.operand())
             }
             2 | 3 if !self.counters.is_empty() => self.random.pick(&self.counters).clone(),
             _ => self.random.pick(&self.ints).clone(),
@@ -59,12 +59,12 @@ impl Writer<'_> {
         match self.random.below(6) {
             0..=2 => {
                 self.note("condition on numbers");
-                let (a, b) = (self.leaf(), self.leaf());
+                let (a, b) = (self.operand(), self.operand());
                 let test = *self.random.pick(&["<", ">", "<=", "!=", "=="]);
                 format!("{a} {test} {b}")
             }
             3 => {
-                let (a, b) = (self.leaf(), self.int());
+                let (a, b) = (self.operand(), self.int());
                 let join = *self.random.pick(&["&&", "||"]);
                 format!("({a} > 0.3 {join} ({b} & 1))")
             }
@@ -78,7 +78,7 @@ impl Writer<'_> {
 
     /// Returns an expression within ±2 of operands within ±2.
     pub fn bounded(&mut self) -> String {
-        let (a, b) = (self.leaf(), self.leaf());
+        let (a, b) = (self.operand(), self.operand());
         match self.random.below(28) {
             0..=2 => format!("0.5 * {a} + 0.4 * {b}"),
             3 | 4 => format!("0.5 * {a} * {b}"),
@@ -141,7 +141,7 @@ impl Writer<'_> {
             format!("bits_{0}({a})", self.seed),
             format!("bits_{0}({b})", self.seed),
         );
-        let c = self.leaf();
+        let c = self.operand();
         let z = format!("bits_{0}({c})", self.seed);
         let (top, rest) = ("(1ull << 63)", "~(1ull << 63)");
         let bits = match self.random.below(8) {
@@ -167,7 +167,7 @@ impl Writer<'_> {
             .map(|a| a.name.clone())
             .collect();
         let array = self.random.pick(&full).clone();
-        let value = self.leaf();
+        let value = self.operand();
         match helper.starts_with("rec") {
             true => format!("{helper}({}, {array}, {value})", self.random.below(4)),
             false => format!("{helper}(n, {array}, {value})"),

@@ -99,28 +99,28 @@ const SUMS: u32 = 6;
 const RANKS: u32 = 64;
 const UPDATES: [&str; 4] = ["add", "xor", "umax", "or"];
 /// The maximum number of executions of a statement.
-const RUNS: u32 = 3000;
+const EXECUTIONS_MAX: u32 = 3000;
 
 /// Consecutive cells.
 #[derive(Clone)]
-struct Place {
+struct Cells {
     base: String,
     cells: u32,
 }
 
 /// The distribution of cells to iterations.
 #[derive(Clone, Copy)]
-struct Cut {
+struct Distribution {
     count: u32,
     /// The number of cells per iteration.
-    step: u32,
+    cells_per_iteration: u32,
 }
 
 /// The cells available to the statements of a region.
 #[derive(Clone)]
-struct View {
-    own: Place,
-    open: Vec<Place>,
+struct CellAccess {
+    own: Cells,
+    open: Vec<Cells>,
     /// The number of executions.
     runs: u32,
     /// True if a stack slot would be allocated repeatedly.
@@ -128,21 +128,21 @@ struct View {
     /// True inside a parallel op: slots are private then.
     forked: bool,
     /// True if no code runs concurrently, for any caller.
-    alone: bool,
+    no_concurrency: bool,
 }
 
-impl View {
+impl CellAccess {
     /// Returns the view for code executed `times` as often, each time with separate own cells; `rest` may
     /// be read.
-    fn part(&self, own: Place, rest: Option<Place>, times: u32) -> View {
+    fn subview(&self, own: Cells, rest: Option<Cells>, times: u32) -> CellAccess {
         let open = self.open.iter().cloned().chain(rest).collect();
-        View {
+        CellAccess {
             own,
             open,
             runs: self.runs * times.max(1),
             repeated: false,
             forked: true,
-            alone: false,
+            no_concurrency: false,
         }
     }
 }
@@ -195,7 +195,7 @@ impl Writer {
         name
     }
     /// Like [`Writer::define`], with the result visible in the rest of the region.
-    fn let_(&mut self, op: impl AsRef<str>) {
+    fn define_visible(&mut self, op: impl AsRef<str>) {
         let name = self.define(op);
         self.values.push(name);
     }
@@ -207,7 +207,7 @@ impl Writer {
             _ => self.random.pick(&self.values).clone(),
         }
     }
-    fn cell(&mut self, place: &Place) -> String {
+    fn cell(&mut self, place: &Cells) -> String {
         let index = match self.random.below(3) {
             0 => {
                 let value = self.value();
@@ -223,7 +223,7 @@ impl Writer {
         self.define(format!("icmp {test} {a}, {b}"))
     }
     /// Emits a region's statements; their definitions end with the region.
-    fn region(&mut self, view: &View, depth: u32) {
+    fn region(&mut self, view: &CellAccess, depth: u32) {
         let visible = self.values.len();
         self.block(view, depth);
         self.line("yield");
@@ -269,18 +269,18 @@ impl Writer {
         self.line(format!(
             "func @helper_{seed}(%own: ptr, %open: ptr, %sums: ptr, %a: i64) -> i64 {{"
         ));
-        let place = |base: &str| Place {
+        let place = |base: &str| Cells {
             base: base.into(),
             cells: HELPER_CELLS,
         };
         self.values = vec!["%a".into()];
-        let view = View {
+        let view = CellAccess {
             own: place("%own"),
             open: vec![place("%open")],
-            runs: RUNS / 8,
+            runs: EXECUTIONS_MAX / 8,
             repeated: false,
             forked: false,
-            alone: false,
+            no_concurrency: false,
         };
         self.statements(statements, &view);
         let result = self.value();
@@ -299,19 +299,19 @@ impl Writer {
             self.seed
         ));
         self.values = vec!["11".into()];
-        let view = View {
-            own: Place {
+        let view = CellAccess {
+            own: Cells {
                 base: "%own".into(),
                 cells: CELLS,
             },
-            open: vec![Place {
+            open: vec![Cells {
                 base: "%open".into(),
                 cells: HELPER_CELLS,
             }],
             runs: 1,
             repeated: false,
             forked: false,
-            alone: true,
+            no_concurrency: true,
         };
         self.statements(statements, &view);
         let mut result = self.value();
@@ -326,7 +326,7 @@ impl Writer {
     }
 
     /// Emits statements until the budget is spent.
-    fn statements(&mut self, budget: u32, view: &View) {
+    fn statements(&mut self, budget: u32, view: &CellAccess) {
         self.budget = budget;
         self.block(view, 4);
         while self.budget > 0 {
@@ -336,7 +336,7 @@ impl Writer {
 
     // ---- statements ------------------------------------------------------------------------
 
-    fn block(&mut self, view: &View, depth: u32) {
+    fn block(&mut self, view: &CellAccess, depth: u32) {
         for _ in 0..=self.random.below(5) {
             if self.budget == 0 {
                 return;
@@ -346,17 +346,17 @@ impl Writer {
         }
     }
 
-    fn statement(&mut self, view: &View, depth: u32) {
-        let forks = depth > 0 && view.runs * 4 <= RUNS;
+    fn statement(&mut self, view: &CellAccess, depth: u32) {
+        let forks = depth > 0 && view.runs * 4 <= EXECUTIONS_MAX;
         match self.random.below(if forks { 29 } else { 14 }) {
             0..=1 => self.arithmetic(),
             2 => self.float_arithmetic(),
             3..=5 => {
                 let places = view.open.iter().chain([&view.own]).cloned();
-                let places: Vec<Place> = places.collect();
+                let places: Vec<Cells> = places.collect();
                 let place = self.random.pick(&places).clone();
                 let cell = self.cell(&place);
-                self.let_(format!("load {cell} -> i64"));
+                self.define_visible(format!("load {cell} -> i64"));
             }
             6..=9 => {
                 let cell = self.cell(&view.own);
@@ -383,19 +383,19 @@ impl Writer {
         match self.random.below(8) {
             0 => {
                 let b = self.define(format!("or {b}, 1"));
-                self.let_(format!("udiv {a}, {b}"));
+                self.define_visible(format!("udiv {a}, {b}"));
             }
             1 => {
                 let by = 1 + self.random.below(20);
-                self.let_(format!("lshr {a}, {by}"));
+                self.define_visible(format!("lshr {a}, {by}"));
             }
             2 => {
                 let test = self.condition();
-                self.let_(format!("select {test}, {a}, {b}"));
+                self.define_visible(format!("select {test}, {a}, {b}"));
             }
             _ => {
                 let op = *self.random.pick(&["add", "sub", "mul", "xor", "and"]);
-                self.let_(format!("{op} {a}, {b}"));
+                self.define_visible(format!("{op} {a}, {b}"));
             }
         }
     }
@@ -412,7 +412,7 @@ impl Writer {
         let b = self.define(format!("fadd {b}, 0.75"));
         let op = *self.random.pick(&["fmul", "fdiv", "fsub"]);
         let value = self.define(format!("{op} {a}, {b}"));
-        self.let_(format!("bitcast {value} -> i64"));
+        self.define_visible(format!("bitcast {value} -> i64"));
     }
 
     /// Emits an atomic update of a sum.
@@ -439,10 +439,10 @@ impl Writer {
         self.line(format!("store {new}, {cell}\nyield\n}}"));
     }
 
-    fn call(&mut self, view: &View) {
+    fn call(&mut self, view: &CellAccess) {
         let value = self.value();
         let own = view.own.clone();
-        let forks = view.runs * 8 <= RUNS;
+        let forks = view.runs * 8 <= EXECUTIONS_MAX;
         if self.helper && forks && own.cells >= HELPER_CELLS && self.one_in(2) {
             self.met("call");
             let open = self.random.pick(&view.open).clone();
@@ -451,7 +451,7 @@ impl Writer {
                 false => view.open[0].base.clone(),
             };
             let seed = self.seed;
-            return self.let_(format!(
+            return self.define_visible(format!(
                 "call @helper_{seed}({}, {open}, %sums, {value})",
                 own.base
             ));
@@ -459,11 +459,11 @@ impl Writer {
         self.met("recursion that spawns");
         let cells = 1 + self.random.below(own.cells.min(60));
         let seed = self.seed;
-        self.let_(format!("call @tree_{seed}({}, {cells}, {value})", own.base));
+        self.define_visible(format!("call @tree_{seed}({}, {cells}, {value})", own.base));
     }
 
     /// Emits stack memory used temporarily as own cells.
-    fn slot(&mut self, view: &View, depth: u32) {
+    fn slot(&mut self, view: &CellAccess, depth: u32) {
         if view.repeated {
             return self.arithmetic();
         }
@@ -478,16 +478,16 @@ impl Writer {
             let value = self.value();
             self.line(format!("store {value}, {cell}"));
         }
-        let view = View {
-            own: Place { base, cells },
+        let view = CellAccess {
+            own: Cells { base, cells },
             ..view.clone()
         };
         self.block(&view, depth);
         let cell = self.cell(&view.own);
-        self.let_(format!("load {cell} -> i64"));
+        self.define_visible(format!("load {cell} -> i64"));
     }
 
-    fn branch(&mut self, view: &View, depth: u32) {
+    fn branch(&mut self, view: &CellAccess, depth: u32) {
         let condition = self.condition();
         let result = self.name();
         self.line(format!("{result} = if {condition} -> i64 {{"));
@@ -502,7 +502,7 @@ impl Writer {
     }
 
     /// Emits a serial loop with a carried number.
-    fn counted(&mut self, view: &View, depth: u32) {
+    fn counted(&mut self, view: &CellAccess, depth: u32) {
         let (i, carried, result) = (self.name(), self.name(), self.name());
         let times = 1 + self.random.below(4);
         let start = self.value();
@@ -511,7 +511,7 @@ impl Writer {
         ));
         let visible = self.values.len();
         self.values.extend([i, carried]);
-        let view = View {
+        let view = CellAccess {
             runs: view.runs * times,
             repeated: true,
             ..view.clone()
@@ -526,26 +526,32 @@ impl Writer {
     // ---- cells -----------------------------------------------------------------------------
 
     /// Splits off the first `cells` of a place. Returns both parts.
-    fn split(&mut self, place: &Place, cells: u32) -> (Place, Option<Place>) {
-        let rest = (cells < place.cells).then(|| Place {
+    fn split(&mut self, place: &Cells, cells: u32) -> (Cells, Option<Cells>) {
+        let rest = (cells < place.cells).then(|| Cells {
             base: self.define(format!("addr inbounds i64, {}, {cells}", place.base)),
             cells: place.cells - cells,
         });
         let base = place.base.clone();
-        (Place { base, cells }, rest)
+        (Cells { base, cells }, rest)
     }
 
     /// Returns the maximum number of iterations, and the cells of each.
-    fn cut(&mut self, view: &View) -> Cut {
+    fn distribution(&mut self, view: &CellAccess) -> Distribution {
         let most = match self.random.below(4) {
             0 => 60,
             1 => 3,
             _ => 12,
         };
-        let most = most.min(RUNS / view.runs).min(view.own.cells).max(1);
+        let most = most
+            .min(EXECUTIONS_MAX / view.runs)
+            .min(view.own.cells)
+            .max(1);
         let count = 1 + self.random.below(most);
         let step = 1 + self.random.below((view.own.cells / count).min(16));
-        Cut { count, step }
+        Distribution {
+            count,
+            cells_per_iteration: step,
+        }
     }
 
     /// Returns a number of iterations: `most`, or a value up to `most`.
@@ -559,10 +565,10 @@ impl Writer {
     }
 
     /// Returns the cells of iteration `index`.
-    fn share(&mut self, own: &Place, index: &str, cut: Cut) -> Place {
-        let first = self.define(format!("mul {index}, {}", cut.step));
+    fn iteration_cells(&mut self, own: &Cells, index: &str, cut: Distribution) -> Cells {
+        let first = self.define(format!("mul {index}, {}", cut.cells_per_iteration));
         let base = self.define(format!("addr inbounds i64, {}, {first}", own.base));
-        let cells = cut.step;
-        Place { base, cells }
+        let cells = cut.cells_per_iteration;
+        Cells { base, cells }
     }
 }

@@ -9,12 +9,12 @@ const INDICES: u64 = 20;
 impl Writer<'_> {
     /// Emits the function with the loop, if the program has the loop. Each iteration loads four floats of
     /// `%x`, and stores to `%y` at an unknown location, or changes the index array.
-    pub(super) fn listed_function(&mut self) {
-        let Some(number) = self.listed else {
+    pub(super) fn index_array_function(&mut self) {
+        let Some(number) = self.index_array_loop else {
             // Not an error: the program has no such loop.
             return;
         };
-        let tag = self.tag.clone();
+        let tag = self.name_suffix.clone();
         self.line(format!(
             "func @listed{tag}(%n: i64, %list: ptr, %x: ptr, %y: ptr) -> f64 {{\n\
              %trips = lshr %n, 1\n%r = for %i < %trips iter(%sum = 0.25) {{\n\
@@ -45,22 +45,22 @@ impl Writer<'_> {
     }
 
     /// Emits the call, with an index array that covers some elements of an array.
-    pub(super) fn listed(&mut self) {
-        let Some(number) = self.listed else {
+    pub(super) fn call_index_array_function(&mut self) {
+        let Some(number) = self.index_array_loop else {
             // Not an error: the program has no such loop.
             return;
         };
         self.note("array read through a list");
         let array = match number / 4 % 2 {
             0 => "%x".into(),
-            _ => self.copied(),
+            _ => self.local_copy(),
         };
         let count = 2 + number / 8 % 5;
         let first = number / 40 % (9 - count);
         let far = number / 7 % 5;
         let other = match number % 4 {
             2 => array.clone(),
-            _ if number / 3 % 4 == 0 => self.copied(),
+            _ if number / 3 % 4 == 0 => self.local_copy(),
             _ => self.value(format!("addr inbounds f64, {array}, {far}")),
         };
         let list = self.value(format!("alloca [{INDICES} x i64], 1"));
@@ -71,7 +71,7 @@ impl Writer<'_> {
         let index = self.value(format!("add {place}, {first}"));
         let at = self.value(format!("addr i64, {list}, {k}"));
         self.line(format!("store {index}, {at}\nyield\n}}"));
-        let tag = self.tag.clone();
+        let tag = self.name_suffix.clone();
         let value = self.value(format!("call @listed{tag}(%n, {list}, {array}, {other})"));
         self.floats.push(value);
     }

@@ -113,7 +113,7 @@ pub fn wide_program(seed: u64) -> WideProgram {
     };
     let (helpers, single) = (random.below(3), random.below(6) == 0);
     let mut writer = Writer::new(&mut random, style, 0);
-    writer.tag = format!("_{seed}");
+    writer.name_suffix = format!("_{seed}");
     writer.wide = true;
     writer.single = single;
     writer.globals();
@@ -128,11 +128,11 @@ pub fn wide_program(seed: u64) -> WideProgram {
     // Derived from the seed without a random number: other programs do not change.
     writer.two_counters = (seed % 16 == 3).then_some(seed / 16);
     writer.neighbours = (seed % 16 == 11).then_some(seed / 16);
-    writer.listed = (seed % 16 == 7).then_some(seed / 16);
-    writer.listed_function();
+    writer.index_array_loop = (seed % 16 == 7).then_some(seed / 16);
+    writer.index_array_function();
     writer.function("f", &["%x"]);
     WideProgram {
-        function: format!("f{}", writer.tag),
+        function: format!("f{}", writer.name_suffix),
         text: writer.out,
         contents: writer.contents,
         single,
@@ -145,7 +145,7 @@ impl Writer<'_> {
     }
 
     fn globals(&mut self) {
-        let tag = self.tag.clone();
+        let tag = self.name_suffix.clone();
         self.line(format!(
             "global @state{tag}: [8 x f64] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8]\n\
              global @weights{tag}: [8 x f64] const = [0.5, -0.25, 1.0, 0.75, -1.0, 0.125, 0.0, 0.3]\n\
@@ -155,14 +155,14 @@ impl Writer<'_> {
 
     /// Emits the functions of every program: of two arrays, of a table of addresses, of structures.
     fn fixed_functions(&mut self) {
-        let tag = self.tag.clone();
-        self.meeting_function();
+        let tag = self.name_suffix.clone();
+        self.aliasing_function();
         self.function("two", &["%x", "%y"]);
         self.fixed = 1;
         self.line(format!(
             "func @table{tag}(%n: i64, %t: ptr, %s: f64) -> f64 {{"
         ));
-        self.enter(&[]);
+        self.begin_function(&[]);
         self.through_argument_table();
         self.body();
         self.line("}");
@@ -185,7 +185,7 @@ impl Writer<'_> {
 
     /// Emits the initialisation of globals at the start of `@f`.
     pub(super) fn set_globals(&mut self) {
-        let tag = self.tag.clone();
+        let tag = self.name_suffix.clone();
         let (i, p, v, w) = (self.name(), self.name(), self.name(), self.name());
         self.line(format!(
             "for {i} < 8 {{\n{v} = sitofp {i} -> f64\n{w} = fmul {v}, 0.1\n\
@@ -232,7 +232,7 @@ impl Writer<'_> {
         self.note("number read for the next iteration");
         let array = match number % 4 {
             1 | 3 => "%x".into(),
-            _ => self.copied(),
+            _ => self.local_copy(),
         };
         let first = self.value(format!("load {array} -> f64"));
         let (r, i, a, left) = (self.name(), self.name(), self.name(), self.name());
@@ -250,7 +250,7 @@ impl Writer<'_> {
         let sum = self.value(format!("fadd {flux}, {part}"));
         if number % 4 == 1 {
             let behind = self.value(format!("addr inbounds f64, %x, {i}"));
-            let new = self.tame(&sum);
+            let new = self.bounded(&sum);
             self.line(format!("store {new}, {behind}"));
             self.note("number read for the next iteration, overwritten");
         }
@@ -259,12 +259,12 @@ impl Writer<'_> {
             self.line(format!("store {r}, %x"));
             self.note("number read for the next iteration, overwritten");
         }
-        let value = self.tame(&r);
+        let value = self.bounded(&r);
         self.floats.extend([value, end]);
     }
 
     /// Emits a local array with the contents of `x`.
-    pub(super) fn copied(&mut self) -> String {
+    pub(super) fn local_copy(&mut self) -> String {
         let array = self.value("alloca [8 x f64], 1");
         let (i, from, old, to) = (self.name(), self.name(), self.name(), self.name());
         self.line(format!(
@@ -286,7 +286,7 @@ impl Writer<'_> {
             3 => self.excluded_lanes(),
             4 => match self.random.below(6) {
                 0 | 1 => self.scratch_loop(),
-                2..=4 => self.carrying_scratch_loop(),
+                2..=4 => self.nonrecomputable_scratch_loop(),
                 _ => self.overwrite(),
             },
             5 | 6 => math_call(self),
@@ -298,13 +298,13 @@ impl Writer<'_> {
             12 if self.single => self.float_lanes_through_call(),
             13 if self.single => self.single_precision(),
             11..=13 => self.chosen_integer(),
-            14 => self.masked(),
-            15 => self.never(),
+            14 => self.masked_accesses(),
+            15 => self.dead_branch(),
             16 => self.atomic(),
             17 | 18 => self.reading_call(),
-            19 | 20 => self.meeting(),
+            19 | 20 => self.aliasing_statement(),
             21 => self.loop_and_rest(),
-            22 => self.set_in_one_arm(),
+            22 => self.variable_set_in_one_arm(),
             _ => self.pointer_statement(depth),
         }
     }
@@ -364,13 +364,13 @@ impl Writer<'_> {
                 self.value(format!("select {outside}, {other}, {raw}"))
             }
         };
-        let value = self.tame(&value);
+        let value = self.bounded(&value);
         self.floats.push(value);
     }
 
     fn excluded_lanes(&mut self) {
         self.note("excluded point: lanes");
-        let from = self.pair();
+        let from = self.pair_address();
         let z = self.value(format!("load align 8 {from} -> <2 x f64>"));
         let a = self.float();
         let half = self.value(format!("insertelement <2 x f64> poison, {a}, 0"));
@@ -385,7 +385,7 @@ impl Writer<'_> {
         }
         let sum = self.value(format!("call @llvm.vector.reduce.fadd.v2f64(0.0, {value})"));
         self.note("reduction of lanes");
-        let sum = self.tame(&sum);
+        let sum = self.bounded(&sum);
         self.floats.push(sum);
     }
 
@@ -396,7 +396,7 @@ impl Writer<'_> {
         let old = self.value(format!("load {cell} -> f64"));
         let square = self.value(format!("fmul {old}, {old}"));
         let used = self.value(format!("fmul {square}, {factor}"));
-        let new = self.tame(&used);
+        let new = self.bounded(&used);
         self.line(format!("store {new}, {cell}"));
         self.floats.extend([old, new]);
     }
@@ -407,10 +407,10 @@ impl Writer<'_> {
         let (array, s, tag) = (
             self.random.pick(&self.arrays).clone(),
             self.float(),
-            self.tag.clone(),
+            self.name_suffix.clone(),
         );
         let value = self.value(format!("call @energy{tag}({array}, {s})"));
-        let new = self.tame(&value);
+        let new = self.bounded(&value);
         let at = self.random.below(8);
         let cell = self.value(format!("addr inbounds f64, {array}, {at}"));
         self.line(format!("store {new}, {cell}"));
@@ -435,7 +435,7 @@ impl Writer<'_> {
     /// Emits conversions of floats to integers and back, and the remainder of a division.
     fn conversions(&mut self) {
         let (a, k) = (self.float(), self.int());
-        let tame = self.tame(&a);
+        let tame = self.bounded(&a);
         let scaled = self.value(format!("fmul {tame}, 3.3"));
         let int = match self.random.below(2) {
             0 => self.value(format!("fptosi {scaled} -> i64")),
@@ -470,8 +470,13 @@ impl Writer<'_> {
 
     fn structure_by_value(&mut self) {
         self.note("structure by value");
-        let (a, b, s, tag) = (self.float(), self.float(), self.float(), self.tag.clone());
-        let b = self.tame(&b);
+        let (a, b, s, tag) = (
+            self.float(),
+            self.float(),
+            self.float(),
+            self.name_suffix.clone(),
+        );
+        let b = self.bounded(&b);
         let half = self.value(format!("insertvalue [0] {{f64, f64}} undef, {a}"));
         let whole = self.value(format!("insertvalue [1] {half}, {b}"));
         let made = self.value(format!("call @pair{tag}({whole}, {s})"));
@@ -497,7 +502,7 @@ impl Writer<'_> {
     fn packed(&mut self) -> String {
         let halves = [0, 1].map(|_| {
             let number = self.float();
-            let number = self.tame(&number);
+            let number = self.bounded(&number);
             let short = self.value(format!("fptrunc {number} -> f32"));
             let bits = self.value(format!("bitcast {short} -> i32"));
             self.value(format!("zext {bits} -> i64"))
@@ -529,7 +534,7 @@ impl Writer<'_> {
 
     fn float_lanes_through_call(&mut self) {
         self.note("float lanes through a call");
-        let (both, s, tag) = (self.packed(), self.float(), self.tag.clone());
+        let (both, s, tag) = (self.packed(), self.float(), self.name_suffix.clone());
         let made = self.value(format!("call @mixed{tag}({both}, {s})"));
         self.unpacked(&made);
     }
@@ -537,7 +542,7 @@ impl Writer<'_> {
     fn single_precision(&mut self) {
         self.note("single precision");
         let (a, b) = (self.float(), self.float());
-        let a = self.tame(&a);
+        let a = self.bounded(&a);
         let (a, b) = (
             self.value(format!("fptrunc {a} -> f32")),
             self.value(format!("fptrunc {b} -> f32")),
@@ -549,9 +554,9 @@ impl Writer<'_> {
     }
 
     /// Emits masked loads and stores.
-    fn masked(&mut self) {
+    fn masked_accesses(&mut self) {
         self.note("lanes under a mask");
-        let (from, to) = (self.pair(), self.pair());
+        let (from, to) = (self.pair_address(), self.pair_address());
         let all = self.value(format!("load align 8 {to} -> <2 x f64>"));
         let mask = self.value(format!("fcmp olt {all}, <2 x f64> splat 2 0.4"));
         let some = self.value(format!(
@@ -569,7 +574,7 @@ impl Writer<'_> {
         self.floats.push(value);
     }
 
-    fn never(&mut self) {
+    fn dead_branch(&mut self) {
         self.note("arm that never runs");
         let k = self.int();
         let low = self.value(format!("and {k}, 7"));
@@ -611,7 +616,7 @@ mod tests {
         // Structured ops nested three deep with a switch are rare: long runs cover all of them.
         let rare = |cell: &&str| cell.starts_with("nest ") && cell.contains("switch");
         let missing: Vec<&str> = coverage
-            .missing()
+            .empty_cells()
             .into_iter()
             .filter(|c| !rare(c))
             .collect();

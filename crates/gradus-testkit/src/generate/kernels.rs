@@ -28,11 +28,11 @@ enum Mode {
 
 const MODES: &[Mode] = &[Mode::Own, Mode::Open, Mode::Adds];
 /// The number of cells of `%in`.
-const INPUTS: u32 = 16;
+const INPUT_CELLS: u32 = 16;
 /// The number of cells of `%key`: cell `i` holds `3 * i ^ 32`, ascending in parts.
-const KEYS: u32 = 128;
+const KEY_CELLS: u32 = 128;
 /// The number of cells of `%ups`: each is changed by a single kind of atomic operation.
-const UPS: u32 = 16;
+const ATOMIC_CELLS: u32 = 16;
 /// The number of cells of each thread in `%out`, and in its private array.
 const CELLS: u32 = 4;
 
@@ -122,11 +122,11 @@ fn program(kernel: &str, cells: u32, apart: bool, extents: &[String]) -> String 
         );
     }
     text.push_str("func @f() -> i64 {\n");
-    text.push_str(&fill("in", INPUTS, "7", 0));
-    text.push_str(&fill("key", KEYS, "3", 32));
+    text.push_str(&fill("in", INPUT_CELLS, "7", 0));
+    text.push_str(&fill("key", KEY_CELLS, "3", 32));
     text.push_str(&fill("out", cells, "3", 0));
     text.push_str(&fill("acc", 8, "0", 0));
-    text.push_str(&fill("ups", UPS, "5", 0));
+    text.push_str(&fill("ups", ATOMIC_CELLS, "5", 0));
     match apart {
         true => {
             let _ = writeln!(
@@ -142,7 +142,7 @@ fn program(kernel: &str, cells: u32, apart: bool, extents: &[String]) -> String 
     }
     text.push_str(&sum("out", cells));
     text.push_str(&sum("acc", 8));
-    text.push_str(&sum("ups", UPS));
+    text.push_str(&sum("ups", ATOMIC_CELLS));
     text.push_str("  %both = xor %outs, %accs\n  %all = xor %both, %upss\n  return %all\n}\n");
     text
 }
@@ -175,7 +175,7 @@ impl Writer {
             _ => self.random.below(9).to_string(),
         }
     }
-    fn common_value(&mut self) -> String {
+    fn uniform_value(&mut self) -> String {
         match self.random.below(self.common.len() as u32 + 1) as usize {
             n if n < self.common.len() => self.common[n].clone(),
             _ => self.random.below(9).to_string(),
@@ -234,14 +234,14 @@ impl Writer {
         self.line("%mine = addr i64, %out, %cells");
         self.own = vec!["%t".into(), global];
         self.common = vec!["%b".into(), "%m".into()];
-        self.meeting(0);
-        self.tail();
-        self.finish();
+        self.uniform_statements(0);
+        self.exiting_statement();
+        self.store_all_values();
         self.out.push_str("      yield\n    }\n    yield\n  }\n");
     }
 
     /// Stores all visible values of a thread.
-    fn finish(&mut self) {
+    fn store_all_values(&mut self) {
         let values: Vec<String> = self.own.iter().chain(&self.common).cloned().collect();
         let mut sum = "%t".to_string();
         for value in values {
@@ -252,7 +252,7 @@ impl Writer {
     }
 
     /// Emits uniform statements, reached by all remaining threads.
-    fn meeting(&mut self, depth: u32) {
+    fn uniform_statements(&mut self, depth: u32) {
         let count = 2 + self.random.below(6);
         for _ in 0..count {
             if self.budget == 0 {
@@ -262,10 +262,10 @@ impl Writer {
             match self.random.below(13) {
                 0..=1 => self.barrier(),
                 2..=4 if depth < 3 => self.structure(depth),
-                5 => self.in_step(),
-                6 => self.said(),
-                7 => self.every_so_many(),
-                _ => self.plain(0),
+                5 => self.lockstep(),
+                6 => self.shuffle(),
+                7 => self.sparse_threads(),
+                _ => self.thread_statement(0),
             }
         }
     }
@@ -279,7 +279,7 @@ impl Writer {
     }
 
     /// Ends a structured op with inner barriers.
-    fn put_back(&mut self, modes: [Mode; 2]) {
+    fn restore_modes(&mut self, modes: [Mode; 2]) {
         self.line("barrier block");
         self.modes = modes;
     }
@@ -299,9 +299,9 @@ impl Writer {
     fn structure(&mut self, depth: u32) {
         self.met(depth > 0, "barrier two deep");
         match self.random.below(4) {
-            0 => self.common_branch(depth),
-            1 => self.common_switch(depth),
-            2 => self.common_loop(depth),
+            0 => self.uniform_branch(depth),
+            1 => self.uniform_switch(depth),
+            2 => self.uniform_loop(depth),
             _ => self.counted(depth),
         }
     }
@@ -310,16 +310,16 @@ impl Writer {
     fn arm(&mut self, depth: u32) {
         let modes = self.modes;
         self.region(|w| {
-            w.meeting(depth + 1);
-            w.put_back(modes);
-            let (own, common) = (w.value(), w.common_value());
+            w.uniform_statements(depth + 1);
+            w.restore_modes(modes);
+            let (own, common) = (w.value(), w.uniform_value());
             w.line(&format!("yield {own}, {common}"));
         });
     }
 
-    fn common_branch(&mut self, depth: u32) {
+    fn uniform_branch(&mut self, depth: u32) {
         self.met(true, "common branch with barrier");
-        let value = self.common_value();
+        let value = self.uniform_value();
         let value = self.named(value);
         let bit = self.define(&format!("and {value}, 1"));
         let condition = self.define(&format!("icmp eq {bit}, 0"));
@@ -330,7 +330,7 @@ impl Writer {
         match self.random.below(2) {
             0 => self.arm(depth),
             _ => {
-                let (own, common) = (self.value(), self.common_value());
+                let (own, common) = (self.value(), self.uniform_value());
                 self.line(&format!("  yield {own}, {common}"));
             }
         }
@@ -339,16 +339,16 @@ impl Writer {
         self.common.push(b);
     }
 
-    fn common_switch(&mut self, depth: u32) {
+    fn uniform_switch(&mut self, depth: u32) {
         self.met(true, "common switch with barrier");
-        let value = self.common_value();
+        let value = self.uniform_value();
         let value = self.named(value);
         let choice = self.define(&format!("and {value}, 3"));
         let (a, b) = (self.name(), self.name());
         self.line(&format!("{a}, {b} = switch {choice} -> i64, i64 case 0 {{"));
         self.arm(depth);
         self.line("} case 2 {");
-        let (own, common) = (self.value(), self.common_value());
+        let (own, common) = (self.value(), self.uniform_value());
         self.line(&format!("  yield {own}, {common}"));
         self.line("} default {");
         self.arm(depth);
@@ -357,7 +357,7 @@ impl Writer {
         self.common.push(b);
     }
 
-    fn common_loop(&mut self, depth: u32) {
+    fn uniform_loop(&mut self, depth: u32) {
         self.met(true, "common loop with barrier");
         let (left, own, a, b) = (self.name(), self.name(), self.name(), self.name());
         let (initial, start) = (self.value(), 1 + self.random.below(6));
@@ -368,12 +368,12 @@ impl Writer {
         self.region(|w| {
             w.own.push(own);
             w.common.push(left.clone());
-            w.meeting(depth + 1);
-            w.put_back(modes);
+            w.uniform_statements(depth + 1);
+            w.restore_modes(modes);
             let (next, result) = (w.value(), w.value());
             let half = w.define(&format!("lshr {left}, 1"));
             let again = w.define(&format!("icmp ne {half}, 0"));
-            let common = w.common_value();
+            let common = w.uniform_value();
             w.line(&format!(
                 "repeat {again}, {half}, {next}, {result}, {common}"
             ));
@@ -385,12 +385,12 @@ impl Writer {
 
     fn counted(&mut self, depth: u32) {
         self.met(true, "counted loop with barrier");
-        let value = self.common_value();
+        let value = self.uniform_value();
         let value = self.named(value);
         let trips = self.define(&format!("and {value}, 3"));
         let (index, own, common) = (self.name(), self.name(), self.name());
         let (a, b) = (self.name(), self.name());
-        let (first, second) = (self.value(), self.common_value());
+        let (first, second) = (self.value(), self.uniform_value());
         self.line(&format!(
             "{a}, {b} = for {index} < {trips} iter({own} = {first}, {common} = {second}) {{"
         ));
@@ -398,9 +398,9 @@ impl Writer {
         self.region(|w| {
             w.own.push(own);
             w.common.extend([index, common]);
-            w.meeting(depth + 1);
-            w.put_back(modes);
-            let (x, y) = (w.value(), w.common_value());
+            w.uniform_statements(depth + 1);
+            w.restore_modes(modes);
+            let (x, y) = (w.value(), w.uniform_value());
             w.line(&format!("yield {x}, {y}"));
         });
         self.line("}");
@@ -411,11 +411,11 @@ impl Writer {
     // ---- exits of threads -----------------------------------------------------------------
 
     /// Emits the last statement: some threads exit, the others continue to barriers.
-    fn tail(&mut self) {
+    fn exiting_statement(&mut self) {
         match self.random.below(5) {
             0 => self.early_exit(),
-            1 => self.leaving_loop(),
-            2 => self.own_trips(),
+            1 => self.loop_with_thread_exits(),
+            2 => self.thread_dependent_trips(),
             _ => {}
         }
     }
@@ -440,10 +440,10 @@ impl Writer {
             self.region(|w| {
                 match arm != swapped {
                     true => {
-                        w.meeting(2);
-                        w.tail();
+                        w.uniform_statements(2);
+                        w.exiting_statement();
                     }
-                    false => w.leaving(before, |w| w.plain(1)),
+                    false => w.before_exit(before, |w| w.thread_statement(1)),
                 }
                 let value = w.value();
                 w.line(&format!("yield {value}"));
@@ -457,14 +457,14 @@ impl Writer {
     }
 
     /// Emits statements of an exiting thread: they precede the next barrier of the remaining threads.
-    fn leaving(&mut self, before: [Mode; 2], fill: impl FnOnce(&mut Self)) {
+    fn before_exit(&mut self, before: [Mode; 2], fill: impl FnOnce(&mut Self)) {
         let modes = std::mem::replace(&mut self.modes, before);
         let budget = std::mem::replace(&mut self.budget, 0);
         fill(self);
         (self.modes, self.budget) = (modes, budget);
     }
 
-    fn leaving_loop(&mut self) {
+    fn loop_with_thread_exits(&mut self) {
         self.met(true, "threads leave a loop");
         self.budget += 6;
         let (index, own, a, b) = (self.name(), self.name(), self.name(), self.name());
@@ -476,8 +476,8 @@ impl Writer {
         self.region(|w| {
             w.own.push(own);
             w.common.push(index.clone());
-            w.meeting(2);
-            w.put_back(modes);
+            w.uniform_statements(2);
+            w.restore_modes(modes);
             let next = w.define(&format!("add {index}, 1"));
             let value = w.value();
             let value = w.named(value);
@@ -490,7 +490,7 @@ impl Writer {
         self.own.extend([a, b]);
     }
 
-    fn own_trips(&mut self) {
+    fn thread_dependent_trips(&mut self) {
         self.met(true, "own trip count with barrier");
         self.budget += 6;
         let value = self.value();
@@ -505,8 +505,8 @@ impl Writer {
         self.region(|w| {
             w.own.push(own);
             w.common.push(index);
-            w.meeting(2);
-            w.put_back(modes);
+            w.uniform_statements(2);
+            w.restore_modes(modes);
             let next = w.value();
             w.line(&format!("yield {next}"));
         });
@@ -516,7 +516,7 @@ impl Writer {
 
     // ---- statements of a thread ------------------------------------------------------------
 
-    fn plain(&mut self, depth: u32) {
+    fn thread_statement(&mut self, depth: u32) {
         match self.random.below(18) {
             0..=2 => self.arithmetic(),
             3 => self.common_arithmetic(),
@@ -524,15 +524,15 @@ impl Writer {
             5..=6 => self.shared(),
             7 => self.accumulate(),
             8 => self.local(),
-            9 => self.mine(),
-            10 if depth < 2 => self.own_branch(depth),
-            11 if depth < 2 => self.own_loop(depth),
+            9 => self.own_cell_statement(),
+            10 if depth < 2 => self.divergent_branch(depth),
+            11 if depth < 2 => self.divergent_loop(depth),
             12 => self.stride(),
             13 => self.counted_stride(),
             14 if depth < 2 => self.guarded_sum(),
             15 => self.search(),
-            16 => self.short_row(),
-            17 => self.change_in_order_of_none(),
+            16 => self.row_major_index(),
+            17 => self.commutative_atomic(),
             _ => self.arithmetic(),
         }
     }
@@ -562,7 +562,7 @@ impl Writer {
     }
 
     fn common_arithmetic(&mut self) {
-        let (a, b) = (self.common_value(), self.common_value());
+        let (a, b) = (self.uniform_value(), self.uniform_value());
         let a = self.named(a);
         let value = self.combined(&a, &b);
         self.common.push(value);
@@ -578,11 +578,11 @@ impl Writer {
     fn input(&mut self) {
         let common = self.random.below(2) == 0;
         let value = match common {
-            true => self.common_value(),
+            true => self.uniform_value(),
             false => self.value(),
         };
         self.met(true, "steady load");
-        let index = self.index(value, &INPUTS.to_string());
+        let index = self.index(value, &INPUT_CELLS.to_string());
         let at = self.define(&format!("addr i64, %in, {index}"));
         let loaded = self.define(&format!("load {at} -> i64"));
         match common {
@@ -645,7 +645,7 @@ impl Writer {
         self.own.push(loaded);
     }
 
-    fn mine(&mut self) {
+    fn own_cell_statement(&mut self) {
         let (value, cell) = (self.value(), 1 + self.random.below(CELLS - 1));
         let at = self.define(&format!("addr i64, %mine, {cell}"));
         let loaded = self.define(&format!("load {at} -> i64"));
@@ -653,7 +653,7 @@ impl Writer {
         self.own.push(loaded);
     }
 
-    fn own_branch(&mut self, depth: u32) {
+    fn divergent_branch(&mut self, depth: u32) {
         self.met(true, "own branch");
         let condition = self.condition();
         let result = self.name();
@@ -661,7 +661,7 @@ impl Writer {
         for arm in 0..2 {
             self.region(|w| {
                 for _ in 0..1 + w.random.below(2) {
-                    w.plain(depth + 1);
+                    w.thread_statement(depth + 1);
                 }
                 let value = w.value();
                 w.line(&format!("yield {value}"));
@@ -674,7 +674,7 @@ impl Writer {
         self.own.push(result);
     }
 
-    fn own_loop(&mut self, depth: u32) {
+    fn divergent_loop(&mut self, depth: u32) {
         self.met(true, "own loop");
         let value = self.value();
         let value = self.named(value);
@@ -686,7 +686,7 @@ impl Writer {
         ));
         self.region(|w| {
             w.own.extend([index, own]);
-            w.plain(depth + 1);
+            w.thread_statement(depth + 1);
             let next = w.value();
             w.line(&format!("yield {next}"));
         });
@@ -704,7 +704,7 @@ impl Writer {
             "{result} = loop iter({place} = %t, {sum} = {initial}) -> i64 {{"
         ));
         self.region(|w| {
-            let more = w.define(&format!("icmp ult {place}, {INPUTS}"));
+            let more = w.define(&format!("icmp ult {place}, {INPUT_CELLS}"));
             let step = w.define(&format!("select {more}, {by}, 0"));
             let next = w.define(&format!("add {place}, {step}"));
             w.line(&format!("{own} = if {more} -> i64 {{"));
@@ -727,9 +727,9 @@ impl Writer {
         let by = 1 + self.random.below(9);
         let (index, sum, result) = (self.name(), self.name(), self.name());
         let initial = self.value();
-        let left = self.define(&format!("sub {}, %t", INPUTS + by - 1));
+        let left = self.define(&format!("sub {}, %t", INPUT_CELLS + by - 1));
         let trips = self.define(&format!("udiv {left}, {by}"));
-        let some = self.define(&format!("icmp ult %t, {INPUTS}"));
+        let some = self.define(&format!("icmp ult %t, {INPUT_CELLS}"));
         let trips = self.define(&format!("select {some}, {trips}, 0"));
         self.line(&format!(
             "{result} = for {index} < {trips} iter({sum} = {initial}) {{"
@@ -759,8 +759,8 @@ impl Writer {
         let (index, sum, total, result) = (self.name(), self.name(), self.name(), self.name());
         self.line(&format!("{result} = if {condition} -> i64 {{"));
         self.region(|w| {
-            let initial = w.common_value();
-            let count = w.common_value();
+            let initial = w.uniform_value();
+            let count = w.uniform_value();
             let count = w.named(count);
             let trips = w.define(&format!("and {count}, 7"));
             w.line(&format!(

@@ -18,12 +18,12 @@ const CELLS: u32 = 40;
 const BLOCK: u32 = 8;
 
 /// The actual target of a pointer: array number and cell.
-type Place = (u32, u32);
+type ActualCell = (u32, u32);
 
 struct Launches {
     random: Random,
     out: String,
-    places: Vec<Place>,
+    places: Vec<ActualCell>,
     features: BTreeSet<&'static str>,
 }
 
@@ -55,7 +55,7 @@ impl Launches {
     }
 
     fn program(&mut self) {
-        self.run_time();
+        self.runtime_queries();
         let count = 2 + self.random.below(2);
         self.line(
             "func @k(%p0: ptr, %p1: ptr, %p2: ptr, %p3: ptr, %n: i32, %g: i32) {\n%h0 = load %p0 -> i64",
@@ -75,7 +75,7 @@ impl Launches {
     }
 
     /// Emits the runtime's queries.
-    fn run_time(&mut self) {
+    fn runtime_queries(&mut self) {
         let bytes = 8 * CELLS;
         let sizes = "%s: ptr, %gx: i32, %gy: i32, %gz: i32, %bx: i32, %by: i32, %bz: i32, %m: i64";
         self.line(&format!(
@@ -148,12 +148,12 @@ impl Launches {
     fn thread(&mut self, l: u32, start: &str) {
         let to = self.random.below(POINTERS as u32);
         let at = self.random.below(3);
-        let own = self.real(to, at);
+        let own = self.actual_cell(to, at);
         let mut sum = start.to_string();
         for read in 0..1 + self.random.below(3) {
             let (from, cell) = (self.random.below(POINTERS as u32), self.random.below(3));
             // The thread's own cell, or an array not written by this launch.
-            let real = self.real(from, cell);
+            let real = self.actual_cell(from, cell);
             if real.0 == own.0 && real.1 != own.1 {
                 continue;
             }
@@ -170,7 +170,7 @@ impl Launches {
     }
 
     /// Returns the actual location of a cell behind a pointer.
-    fn real(&self, pointer: u32, cell: u32) -> Place {
+    fn actual_cell(&self, pointer: u32, cell: u32) -> ActualCell {
         let (array, first) = self.places[pointer as usize];
         (array, first + cell)
     }

@@ -103,7 +103,7 @@ fn argument(writer: &mut Writer, domain: Domain) -> String {
         return writer.value(format!("trunc {low} -> i32"));
     }
     let number = writer.float();
-    let tame = writer.tame(&number);
+    let tame = writer.bounded(&number);
     match domain {
         Tame | Int => tame,
         Inner => writer.value(format!("fmul {tame}, 0.9")),

@@ -16,9 +16,9 @@ use super::{CELLS, Random};
 use std::collections::BTreeSet;
 
 /// The number of cells of each array, and of iterations of most loops; coprime to 5 and 7.
-pub(super) const LONG: u32 = 24;
+pub(super) const ARRAY_CELLS: u32 = 24;
 /// The number of cells of an iteration over rows.
-const ROW: u32 = 4;
+const ROW_CELLS: u32 = 4;
 
 /// The features of random OpenMP programs.
 // table
@@ -152,22 +152,22 @@ impl Writer {
         let heap: Vec<bool> = ARRAYS.iter().map(|_| self.one_in(2)).collect();
         for (array, heap) in std::iter::zip(ARRAYS, &heap) {
             let memory = match heap {
-                true => format!("double *{array} = malloc({LONG} * sizeof(double));"),
-                false => format!("double {array}[{LONG}];"),
+                true => format!("double *{array} = malloc({ARRAY_CELLS} * sizeof(double));"),
+                false => format!("double {array}[{ARRAY_CELLS}];"),
             };
             self.line(memory);
         }
-        self.line(format!("int at[{LONG}];"));
+        self.line(format!("int at[{ARRAY_CELLS}];"));
         let factor = 1 + self.random.below(9);
         self.line(format!(
-            "for (int i = 0; i < {LONG}; i++) {{ at[i] = i * {factor} % {LONG} / 2;\n\
+            "for (int i = 0; i < {ARRAY_CELLS}; i++) {{ at[i] = i * {factor} % {ARRAY_CELLS} / 2;\n\
              a[i] = x[i % {CELLS}] * 0.5; b[i] = x[i * 3 % {CELLS}] * s * 0.3; c[i] = 0.1 * i - 1; d[i] = 0.2; }}"
         ));
         for _ in 0..2 + self.random.below(3) {
             self.region();
         }
         self.line(format!(
-            "for (int i = 0; i < {LONG}; i++) r += 0.1 * a[i] * b[i] + 0.2 * sin(c[i]) + 0.1 * d[i];\n\
+            "for (int i = 0; i < {ARRAY_CELLS}; i++) r += 0.1 * a[i] * b[i] + 0.2 * sin(c[i]) + 0.1 * d[i];\n\
              for (int k = 0; k < 4; k++) r += 0.2 * tanh(sum[k]);\nr += 0.3 * tanh(crit);"
         ));
         for (array, heap) in std::iter::zip(ARRAYS, &heap) {
@@ -179,7 +179,7 @@ impl Writer {
     }
 
     /// Returns the arrays written here, and the arrays only read.
-    fn parts(&mut self) -> (Vec<String>, Vec<String>) {
+    fn written_and_read_arrays(&mut self) -> (Vec<String>, Vec<String>) {
         let mut written: Vec<String> = Vec::new();
         for _ in 0..1 + self.random.below(2) {
             let array = self.random.pick(&ARRAYS).to_string();
@@ -254,7 +254,7 @@ impl Writer {
     /// Emits a loop with its own region, over random arrays.
     fn one_loop(&mut self) {
         self.met("loop");
-        let (written, read) = self.parts();
+        let (written, read) = self.written_and_read_arrays();
         self.loop_over(None, &written, &read);
     }
 
@@ -274,7 +274,7 @@ impl Writer {
         }
         let combined = match view.reduced {
             None if shared.is_none() && self.one_in(4) => {
-                Some(self.combination(&mut head, &mut view))
+                Some(self.ordered_reduction(&mut head, &mut view))
             }
             _ => None,
         };
@@ -314,7 +314,7 @@ impl Writer {
 
     /// Adds a reduction whose derivative depends on the order of iterations; opens a block and returns the
     /// variable.
-    fn combination(&mut self, head: &mut String, view: &mut View) -> String {
+    fn ordered_reduction(&mut self, head: &mut String, view: &mut View) -> String {
         let (feature, operator, start, reduction) = match self.random.below(3) {
             0 => ("product", "*", "1", Reduction::Product),
             1 => ("extreme", "max", "-9", Reduction::Greatest),
@@ -331,16 +331,17 @@ impl Writer {
     /// Emits the loop's head up to the body, and sets the iteration's private cells.
     fn loop_head(&mut self, head: &str, written: &[String], view: &mut View) {
         let index = view.index.clone();
-        let rows = LONG / ROW;
+        let rows = ARRAY_CELLS / ROW_CELLS;
         match self.random.below(6) {
             0 => {
                 self.met("rows");
                 self.line(format!(
                     "{head}\nfor (int {index} = 0; {index} < {rows}; {index}++) {{"
                 ));
-                view.row = Some(format!("{} + {ROW} * {index}", written[0]));
+                view.row = Some(format!("{} + {ROW_CELLS} * {index}", written[0]));
                 for array in written {
-                    let own = (0..ROW).map(|k| format!("{array}[{ROW} * {index} + {k}]"));
+                    let own =
+                        (0..ROW_CELLS).map(|k| format!("{array}[{ROW_CELLS} * {index} + {k}]"));
                     view.own.extend(own);
                 }
             }
@@ -349,20 +350,20 @@ impl Writer {
                 let (outer, inner) = (self.name("o"), self.name("j"));
                 self.line(format!(
                     "{head} collapse(2)\nfor (int {outer} = 0; {outer} < {rows}; {outer}++)\n\
-                     for (int {inner} = 0; {inner} < {ROW}; {inner}++) {{\n\
-                     int {index} = {outer} * {ROW} + {inner};"
+                     for (int {inner} = 0; {inner} < {ROW_CELLS}; {inner}++) {{\n\
+                     int {index} = {outer} * {ROW_CELLS} + {inner};"
                 ));
                 let own = written.iter().map(|a| format!("{a}[{index}]"));
                 view.own.extend(own);
             }
             kind => {
                 self.line(format!(
-                    "{head}\nfor (int {index} = 0; {index} < {LONG}; {index}++) {{"
+                    "{head}\nfor (int {index} = 0; {index} < {ARRAY_CELLS}; {index}++) {{"
                 ));
                 let place = match kind {
                     2 => {
                         self.met("permuted cells");
-                        format!("({index} * 5 + 2) % {LONG}")
+                        format!("({index} * 5 + 2) % {ARRAY_CELLS}")
                     }
                     _ => index.clone(),
                 };
@@ -403,12 +404,12 @@ impl Writer {
     /// Emits a region in which each thread sums its iterations and contributes the sum.
     fn thread_sums(&mut self) {
         self.met("sum of each thread");
-        let (written, read) = self.parts();
+        let (written, read) = self.written_and_read_arrays();
         let mine = self.name("mine");
         let index = self.name("i");
         self.line(format!(
             "#pragma omp parallel\n{{ double {mine} = 0;\n#pragma omp for\n\
-             for (int {index} = 0; {index} < {LONG}; {index}++) {{"
+             for (int {index} = 0; {index} < {ARRAY_CELLS}; {index}++) {{"
         ));
         let mut view = self.view(&index, &read);
         view.own = written.iter().map(|a| format!("{a}[{index}]")).collect();
@@ -433,11 +434,11 @@ impl Writer {
             " grainsize(2) final(s > 0)",
         ];
         let clause = *self.random.pick(&clauses);
-        let (written, read) = self.parts();
+        let (written, read) = self.written_and_read_arrays();
         let index = self.name("i");
         self.line(format!(
             "#pragma omp parallel\n#pragma omp single\n#pragma omp taskloop{clause}\n\
-             for (int {index} = 0; {index} < {LONG}; {index}++) {{"
+             for (int {index} = 0; {index} < {ARRAY_CELLS}; {index}++) {{"
         ));
         let mut view = self.view(&index, &read);
         view.own = written.iter().map(|a| format!("{a}[{index}]")).collect();
@@ -450,7 +451,7 @@ impl Writer {
         let seed = self.seed;
         let read = self.random.pick(&ARRAYS).to_string();
         self.line(format!(
-            "#pragma omp parallel\n#pragma omp single\nr += 0.2 * halves_{seed}({read}, {LONG}, s);"
+            "#pragma omp parallel\n#pragma omp single\nr += 0.2 * halves_{seed}({read}, {ARRAY_CELLS}, s);"
         ));
     }
 }

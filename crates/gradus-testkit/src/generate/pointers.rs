@@ -6,12 +6,12 @@ impl Writer<'_> {
     pub(super) fn pointer_statement(&mut self, depth: u32) {
         match self.random.below(if depth == 0 { 10 } else { 16 }) {
             0 => self.chosen_address(),
-            1 if self.fixed > 0 => self.two_arrays(),
+            1 if self.fixed > 0 => self.call_with_two_arrays(),
             2 if self.fixed > 1 => self.table_argument(),
             1 | 2 => self.chosen_address(),
             3 => self.reallocated(),
             4 => self.cleared_heap(),
-            5 => self.moved_onto_itself(),
+            5 => self.self_memmove(),
             6 => self.part_of_block(),
             7 => self.constant_table(),
             8 => self.global_pointer(),
@@ -41,7 +41,7 @@ impl Writer<'_> {
         for (array, end) in [(a, "} else {"), (b, "}")] {
             let at = self.value(format!("addr inbounds f64, {array}, 2"));
             let old = self.value(format!("load {at} -> f64"));
-            let new = self.tame(&old);
+            let new = self.bounded(&old);
             self.line(format!("store {new}, {at}\nyield {array}, {old}\n{end}"));
         }
         self.arrays.push(chosen);
@@ -58,7 +58,7 @@ impl Writer<'_> {
         };
         let mut sum = self.float();
         for first in [0, 4] {
-            let trips = self.trips();
+            let trips = self.trip_count();
             let (result, i, acc) = (self.name(), self.name(), self.name());
             self.line(format!(
                 "{result} = for {i} < {trips} iter({acc} = {sum}) {{"
@@ -68,7 +68,7 @@ impl Writer<'_> {
             let old = self.value(format!("load {cell} -> f64"));
             let square = self.value(format!("fmul {old}, {old}"));
             let product = self.value(format!("fmul {square}, {acc}"));
-            let next = self.tame(&product);
+            let next = self.bounded(&product);
             self.line(format!("yield {next}\n}}"));
             sum = result;
         }
@@ -80,14 +80,14 @@ impl Writer<'_> {
     }
 
     /// Emits a variable set in an arm and read in the opposite arm; possibly in each iteration of a loop.
-    pub(super) fn set_in_one_arm(&mut self) {
+    pub(super) fn variable_set_in_one_arm(&mut self) {
         self.note("variable set in one arm");
         let (slot, first, array) = (self.value("alloca f64, 1"), self.float(), self.array());
         self.line(format!("store {first}, {slot}"));
         let repeated = self.random.below(2) == 0;
         let index = match repeated {
             true => {
-                let (trips, i) = (self.trips(), self.name());
+                let (trips, i) = (self.trip_count(), self.name());
                 self.line(format!("for {i} < {trips} {{"));
                 i
             }
@@ -102,11 +102,11 @@ impl Writer<'_> {
         let more = self.value(format!("fcmp ogt {seen}, {bound}"));
         self.line(format!("if {more} {{"));
         let square = self.value(format!("fmul {seen}, {seen}"));
-        let new = self.tame(&square);
+        let new = self.bounded(&square);
         self.line(format!("store {new}, {slot}\nyield\n}} else {{"));
         let old = self.value(format!("load {slot} -> f64"));
         let product = self.value(format!("fmul {old}, {seen}"));
-        let new = self.tame(&product);
+        let new = self.bounded(&product);
         self.line(format!("store {new}, {cell}\nyield\n}}"));
         if repeated {
             self.line("yield\n}");
@@ -118,7 +118,7 @@ impl Writer<'_> {
     /// Emits two addresses swapped in every iteration.
     fn swapped_in_loop(&mut self, depth: u32) {
         self.note("pointers swapped in a loop");
-        let (a, b, start, trips) = (self.array(), self.array(), self.float(), self.trips());
+        let (a, b, start, trips) = (self.array(), self.array(), self.float(), self.trip_count());
         let names: Vec<String> = (0..7).map(|_| self.name()).collect();
         let [first, second, sum, i, p, q, acc] = names.as_slice() else {
             unreachable!("as many names as were made");
@@ -126,7 +126,7 @@ impl Writer<'_> {
         self.line(format!(
             "{first}, {second}, {sum} = for {i} < {trips} iter({p} = {a}, {q} = {b}, {acc} = {start}) {{"
         ));
-        let mark = self.mark();
+        let mark = self.visible_counts();
         self.floats.push(acc.clone());
         self.ints.push(i.clone());
         self.arrays.extend([p.clone(), q.clone()]);
@@ -134,22 +134,27 @@ impl Writer<'_> {
         let from = self.value(format!("addr inbounds f64, {p}, {index}"));
         let old = self.value(format!("load {from} -> f64"));
         let scaled = self.value(format!("fmul {old}, {acc}"));
-        let new = self.tame(&scaled);
+        let new = self.bounded(&scaled);
         let to = self.value(format!("addr inbounds f64, {q}, {index}"));
         self.line(format!("store {new}, {to}"));
         self.block(depth - 1);
         let next = self.float();
-        let next = self.tame(&next);
+        let next = self.bounded(&next);
         self.free(mark.3);
         self.line(format!("yield {q}, {p}, {next}\n}}"));
-        self.back(mark);
+        self.restore_visible(mark);
         self.arrays.extend([first.clone(), second.clone()]);
         self.floats.push(sum.clone());
     }
 
     /// Emits a call with two arrays, possibly equal.
-    fn two_arrays(&mut self) {
-        let (n, s, a, tag) = (self.int(), self.float(), self.array(), self.tag.clone());
+    fn call_with_two_arrays(&mut self) {
+        let (n, s, a, tag) = (
+            self.int(),
+            self.float(),
+            self.array(),
+            self.name_suffix.clone(),
+        );
         let b = match self.random.below(2) {
             0 => a.clone(),
             _ => self.array(),
@@ -176,7 +181,12 @@ impl Writer<'_> {
     /// Emits a call with a table of addresses; the callee reads the table and swaps its entries.
     fn table_argument(&mut self) {
         self.note("pointer to pointers as an argument");
-        let (table, n, s, tag) = (self.table(), self.int(), self.float(), self.tag.clone());
+        let (table, n, s, tag) = (
+            self.table(),
+            self.int(),
+            self.float(),
+            self.name_suffix.clone(),
+        );
         let value = self.value(format!("call @table{tag}({n}, {table}, {s})"));
         self.floats.push(value);
         let slot = self.random.below(2);
@@ -221,11 +231,11 @@ impl Writer<'_> {
         self.heap.push(array.clone());
         self.arrays.push(array);
         let (cell, value) = (self.cell(), self.float());
-        let value = self.tame(&value);
+        let value = self.bounded(&value);
         self.line(format!("store {value}, {cell}"));
     }
 
-    fn moved_onto_itself(&mut self) {
+    fn self_memmove(&mut self) {
         self.note("memmove onto itself");
         let array = self.array();
         let next = self.value(format!("addr inbounds f64, {array}, 2"));
@@ -252,7 +262,7 @@ impl Writer<'_> {
 
     fn constant_table(&mut self) {
         self.note("constant table");
-        let (k, a, tag) = (self.int(), self.float(), self.tag.clone());
+        let (k, a, tag) = (self.int(), self.float(), self.name_suffix.clone());
         let index = self.value(format!("and {k}, 7"));
         let at = self.value(format!("addr inbounds f64, @weights{tag}, {index}"));
         let weight = self.value(format!("load {at} -> f64"));
@@ -263,7 +273,7 @@ impl Writer<'_> {
     /// Emits a load of the array whose address is in a global.
     fn global_pointer(&mut self) {
         self.note("pointer in a global");
-        let array = self.value(format!("load @slot{} -> ptr", self.tag));
+        let array = self.value(format!("load @slot{} -> ptr", self.name_suffix));
         self.arrays.push(array);
     }
 
@@ -293,19 +303,19 @@ impl Writer<'_> {
         self.line(format!(
             "{result}, {left} = loop iter({a} = {start}, {k} = 0) -> f64, i64 {{"
         ));
-        let outer = self.mark();
+        let outer = self.visible_counts();
         self.floats.push(a.clone());
         self.ints.push(k.clone());
         let first = self.float();
         self.line(format!(
             "{inner}, {leave} = loop iter({b} = {first}, {j} = 0) -> f64, i1 {{"
         ));
-        let mark = self.mark();
+        let mark = self.visible_counts();
         self.floats.push(b.clone());
         self.ints.push(j.clone());
         self.block(depth - 1);
         let (next, wanted) = (self.float(), self.condition());
-        let next = self.tame(&next);
+        let next = self.bounded(&next);
         let more = self.value(format!("add {j}, 1"));
         let few = self.value(format!("icmp ult {more}, 3"));
         let stay = self.value(format!("xor {wanted}, true"));
@@ -314,11 +324,11 @@ impl Writer<'_> {
         self.line(format!(
             "repeat {again}, {next}, {more}, {next}, {wanted}\n}}"
         ));
-        self.back(mark);
+        self.restore_visible(mark);
         let cell = self.cell();
         let old = self.value(format!("load {cell} -> f64"));
         let sum = self.value(format!("fadd {inner}, {old}"));
-        let next = self.tame(&sum);
+        let next = self.bounded(&sum);
         self.line(format!("store {next}, {cell}"));
         let more = self.value(format!("add {k}, 1"));
         let few = self.value(format!("icmp ult {more}, 4"));
@@ -328,7 +338,7 @@ impl Writer<'_> {
         self.line(format!(
             "repeat {again}, {next}, {more}, {next}, {more}\n}}"
         ));
-        self.back(outer);
+        self.restore_visible(outer);
         self.floats.push(result.clone());
         self.ints.push(left.clone());
     }

@@ -9,7 +9,7 @@ impl Writer<'_> {
         self.note("loop with scratch memory");
         let array = match self.random.below(3) {
             0 => self.random.pick(&self.arrays).clone(),
-            _ => format!("@weights{}", self.tag),
+            _ => format!("@weights{}", self.name_suffix),
         };
         let (factor, start) = (self.float(), self.float());
         let memory = self.value("call @malloc(24)");
@@ -42,14 +42,14 @@ impl Writer<'_> {
         self.line(format!("store {new}, {cell}\nyield {more}\n}}"));
         let next = self.value(format!("fadd {sum}, {inner}"));
         self.line(format!("yield {next}\n}}\ncall @free({memory})"));
-        let value = self.tame(&result);
+        let value = self.bounded(&result);
         self.floats.push(value);
     }
 
     /// Emits a loop with scratch memory whose iterations are filled from a carried number: loop
     /// recomputation is impossible. Iterations do not overwrite memory that they read, except by late
     /// writes.
-    pub(super) fn carrying_scratch_loop(&mut self) {
+    pub(super) fn nonrecomputable_scratch_loop(&mut self) {
         self.note("loop with scratch memory");
         let way = self.random.below(6);
         self.note(match way {
@@ -61,7 +61,7 @@ impl Writer<'_> {
         });
         let array = self.random.pick(&self.arrays).clone();
         let (factor, start) = (self.float(), self.float());
-        let start = self.tame(&start);
+        let start = self.bounded(&start);
         let heap = self.random.below(2) == 0;
         let memory = self.value(match heap {
             true => "call @malloc(24)",
@@ -103,7 +103,7 @@ impl Writer<'_> {
         if matches!(way, 2..=4) && (way == 2 || self.random.below(2) == 0) {
             next = self.late_writes(&memory, &next);
         }
-        let tame = self.tame(&next);
+        let tame = self.bounded(&next);
         self.line(format!("yield {tame}\n}}"));
         if heap {
             self.line(format!("call @free({memory})"));
@@ -126,13 +126,13 @@ impl Writer<'_> {
     /// Emits a change of each of three floats after its load, and adds them to a number. Results stay
     /// bounded: the sine of a growing product would oscillate within any step of finite differences.
     fn late_writes(&mut self, memory: &str, number: &str) -> String {
-        let number = self.tame(number);
+        let number = self.bounded(number);
         let (sum, k, part) = (self.name(), self.name(), self.name());
         self.line(format!("{sum} = for {k} < 3 iter({part} = {number}) {{"));
         let cell = self.value(format!("addr inbounds f64, {memory}, {k}"));
         let old = self.value(format!("load {cell} -> f64"));
         let product = self.value(format!("fmul {old}, {part}"));
-        let new = self.tame(&product);
+        let new = self.bounded(&product);
         self.line(format!("store {new}, {cell}"));
         let seen = self.value(format!("fadd {new}, {part}"));
         self.line(format!("yield {seen}\n}}"));

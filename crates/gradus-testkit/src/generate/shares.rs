@@ -57,7 +57,7 @@ pub struct SharesProgram {
 
 impl SharesProgram {
     /// Returns the files, one after the other.
-    pub fn shown(&self) -> String {
+    pub fn joined_files(&self) -> String {
         let [first, second] = &self.files;
         format!("{SHARES_INCLUDES}{first}\n// the other file\n{second}")
     }
@@ -67,7 +67,7 @@ impl SharesProgram {
 pub const SHARES_INCLUDES: &str = "#include <stdio.h>\n";
 
 /// The largest count of a construct.
-const MOST: u64 = 1 << 20;
+const COUNT_MAX: u64 = 1 << 20;
 
 /// The count of a construct: a part for a team, and a part for each of its threads.
 #[derive(Clone, Copy, Default)]
@@ -232,7 +232,7 @@ impl Writer {
                 false => None,
             };
             let (text, own) = called.unwrap_or_else(|| self.construct(&mut before));
-            let large = |(_, count): &(usize, Count)| count.team.max(count.thread) > MOST;
+            let large = |(_, count): &(usize, Count)| count.team.max(count.thread) > COUNT_MAX;
             match self.one_in(6) && !own.iter().any(large) {
                 true => {
                     self.met("in a loop");

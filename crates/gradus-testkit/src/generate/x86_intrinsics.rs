@@ -87,13 +87,13 @@ const INSTRUCTIONS: &[Instruction] = &[
 impl Writer<'_> {
     /// Returns true if the program of this seed has a function with intrinsics. The decision draws no
     /// random number, and leaves other programs unchanged.
-    fn has_lanes(&self) -> bool {
+    fn has_intrinsics(&self) -> bool {
         cfg!(target_arch = "x86_64") && self.seed % 8 == 5
     }
 
     /// Emits a function of floats that applies some intrinsics in sequence.
-    pub fn lanes_function(&mut self) {
-        if !self.has_lanes() {
+    pub fn intrinsics_function(&mut self) {
+        if !self.has_intrinsics() {
             return;
         }
         let seed = self.seed;
@@ -140,8 +140,8 @@ impl Writer<'_> {
     }
 
     /// Emits the call.
-    pub fn through_lanes(&mut self) {
-        if self.has_lanes() {
+    pub fn call_intrinsics(&mut self) {
+        if self.has_intrinsics() {
             self.note("x86's lanes");
             let seed = self.seed;
             self.line(format!("r = 0.6 * r + 0.3 * through_lanes_{seed}(x, s);"));

@@ -25,7 +25,7 @@ pub enum Verdict {
     Isolated(String),
     /// The derivatives are right, but at this point the program oscillates within any step of finite
     /// differences.
-    Steep(String),
+    Oscillating(String),
     /// The program is refused.
     Refused {
         /// The diagnostic's code.
@@ -47,7 +47,7 @@ impl Verdict {
 }
 
 /// Inputs: the cells of `x`, then `s`. Outputs: the result, then the cells.
-pub(crate) type Numbers = [f64; CELLS + 1];
+pub(crate) type Vector = [f64; CELLS + 1];
 
 /// A program and its derivatives, loaded into this process.
 pub(crate) struct Runner<'c> {
@@ -74,7 +74,7 @@ impl<'c> Runner<'c> {
 
 /// Checks a program's derivatives at every point. `followed` runs the program along the path taken at
 /// another point.
-pub(crate) fn checked(
+pub(crate) fn check_all_points(
     runner: &Runner,
     single: bool,
     followed: Option<Followed>,
@@ -91,13 +91,13 @@ pub(crate) fn checked(
                 single,
             };
             let told = |why| format!("point {point}, direction {direction}: {why}");
-            let Some(why) = line.judged().map_err(told)? else {
+            let Some(why) = line.forward_mode_error().map_err(told)? else {
                 continue;
             };
             let own = if singularities::is_isolated(&line, followed).map_err(told)? {
                 Verdict::Isolated(told(why))
             } else if singularities::is_steep(&line, followed).map_err(told)? {
-                Verdict::Steep(told(why))
+                Verdict::Oscillating(told(why))
             } else {
                 return Err(told(why));
             };
@@ -110,13 +110,13 @@ pub(crate) fn checked(
 }
 
 /// Returns a tangent of the inputs and a cotangent of the outputs.
-pub(crate) fn directions(point: u64, direction: u64) -> (Numbers, Numbers) {
+pub(crate) fn directions(point: u64, direction: u64) -> (Vector, Vector) {
     let number = 10 * point + direction;
     (pattern(number), pattern(1000 + number))
 }
 
 /// An ordinary point, and a point with zeros and equal numbers.
-pub(crate) fn points() -> [Numbers; 2] {
+pub(crate) fn points() -> [Vector; 2] {
     let mut ordinary = [0.0; CELLS + 1];
     for (i, x) in ordinary.iter_mut().enumerate() {
         *x = 0.37 * ((i * 7 + 3) % 5) as f64 - 0.61 + 0.013 * i as f64;
@@ -125,7 +125,7 @@ pub(crate) fn points() -> [Numbers; 2] {
 }
 
 /// Returns numbers of size 0.5 to 1.5, of both signs.
-pub(crate) fn pattern(seed: u64) -> Numbers {
+pub(crate) fn pattern(seed: u64) -> Vector {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     std::array::from_fn(|_| {
         // Xorshift (Marsaglia 2003).
@@ -141,9 +141,9 @@ pub(crate) fn pattern(seed: u64) -> Numbers {
 #[derive(Clone, Copy)]
 pub(crate) struct Line<'l, 'c> {
     pub runner: &'l Runner<'c>,
-    pub x: &'l Numbers,
-    pub x_tan: &'l Numbers,
-    pub y_adj: &'l Numbers,
+    pub x: &'l Vector,
+    pub x_tan: &'l Vector,
+    pub y_adj: &'l Vector,
     pub single: bool,
 }
 
@@ -157,23 +157,23 @@ impl Line<'_, '_> {
     ///
     /// # Errors
     /// Failures independent of finite differences.
-    fn judged(&self) -> Result<Option<String>, String> {
-        let y_tan = self.dotted()?;
+    fn forward_mode_error(&self) -> Result<Option<String>, String> {
+        let y_tan = self.forward_with_dot_test()?;
         Ok(match self.differences()? {
-            Some(d) => self.apart(&y_tan, &d),
+            Some(d) => self.forward_mode_distance(&y_tan, &d),
             None => None,
         })
     }
 
     /// Returns the distance between forward mode and finite differences, if beyond the tolerance.
-    pub fn apart(&self, y_tan: &Numbers, d: &Numbers) -> Option<String> {
+    pub fn forward_mode_distance(&self, y_tan: &Vector, d: &Vector) -> Option<String> {
         let what = "forward mode against differences";
         same(what, y_tan, d, self.tolerance()).err()
     }
 
     /// Returns J·ẋ, after the dot test with reverse mode and a comparison of both primal results with the
     /// program's.
-    pub fn dotted(&self) -> Result<Numbers, String> {
+    pub fn forward_with_dot_test(&self) -> Result<Vector, String> {
         let value = self.runner.primal(self.x)?;
         let (value_jvp, y_tan) = self.runner.forward(self.x, self.x_tan)?;
         let (value_vjp, x_adj) = self.runner.reverse(self.x, self.y_adj)?;
@@ -200,12 +200,12 @@ impl Line<'_, '_> {
     }
 
     /// Returns J·ẋ by finite differences of the program, if they converge.
-    pub fn differences(&self) -> Result<Option<Numbers>, String> {
+    pub fn differences(&self) -> Result<Option<Vector>, String> {
         differences(self, &|x| self.runner.primal(x).map(Some))
     }
 }
 
-pub(crate) fn products(a: &Numbers, b: &Numbers) -> Numbers {
+pub(crate) fn products(a: &Vector, b: &Vector) -> Vector {
     std::array::from_fn(|i| a[i] * b[i])
 }
 
@@ -225,8 +225,8 @@ fn same(what: &str, own: &[f64], other: &[f64], tolerance: f64) -> Result<(), St
 /// if `primal` returns `None`.
 pub(crate) fn differences(
     line: &Line,
-    primal: &dyn Fn(&Numbers) -> Result<Option<Numbers>, String>,
-) -> Result<Option<Numbers>, String> {
+    primal: &dyn Fn(&Vector) -> Result<Option<Vector>, String>,
+) -> Result<Option<Vector>, String> {
     match line.single {
         true => differences_over(&[1e-2, 5e-3], line, primal),
         false => differences_over(&[1e-3, 3e-4, 1e-4, 3e-5], line, primal),
@@ -237,18 +237,18 @@ pub(crate) fn differences(
 pub(crate) fn differences_over(
     steps: &[f64],
     line: &Line,
-    primal: &dyn Fn(&Numbers) -> Result<Option<Numbers>, String>,
-) -> Result<Option<Numbers>, String> {
+    primal: &dyn Fn(&Vector) -> Result<Option<Vector>, String>,
+) -> Result<Option<Vector>, String> {
     let agreed = line.tolerance() / 10.0;
-    let mut last: Option<Numbers> = None;
+    let mut last: Option<Vector> = None;
     for &h in steps {
-        let Some(found) = around(line, h, primal)? else {
+        let Some(found) = stencil(line, h, primal)? else {
             return Ok(None);
         };
         let [a, b, _, c, d] = found;
-        let next: Numbers =
+        let next: Vector =
             std::array::from_fn(|i| (a[i] - 8.0 * b[i] + 8.0 * c[i] - d[i]) / (12.0 * h));
-        let [below, above] = sides(found, h);
+        let [below, above] = one_sided_slopes(found, h);
         let smooth = same("", &below, &above, line.tolerance() / 2.0).is_ok();
         let steady = last.is_some_and(|last| same("", &last, &next, agreed).is_ok());
         if smooth && steady {
@@ -261,11 +261,11 @@ pub(crate) fn differences_over(
 
 /// Returns the results of `primal` two steps and one step below a point, at the point, and above; `None` if
 /// `primal` returns `None`.
-pub(crate) fn around(
+pub(crate) fn stencil(
     line: &Line,
     h: f64,
-    primal: &dyn Fn(&Numbers) -> Result<Option<Numbers>, String>,
-) -> Result<Option<[Numbers; 5]>, String> {
+    primal: &dyn Fn(&Vector) -> Result<Option<Vector>, String>,
+) -> Result<Option<[Vector; 5]>, String> {
     let mut found = [[0.0; CELLS + 1]; 5];
     for (own, steps) in found.iter_mut().zip([-2.0, -1.0, 0.0, 1.0, 2.0]) {
         let at = std::array::from_fn(|i| line.x[i] + steps * h * line.x_tan[i]);
@@ -279,7 +279,7 @@ pub(crate) fn around(
 
 /// Returns the slopes below and above a point by second-order finite differences of the results of
 /// [`around`].
-pub(crate) fn sides(found: [Numbers; 5], h: f64) -> [Numbers; 2] {
+pub(crate) fn one_sided_slopes(found: [Vector; 5], h: f64) -> [Vector; 2] {
     let [a, b, middle, c, d] = found;
     [
         std::array::from_fn(|i| (3.0 * middle[i] - 4.0 * b[i] + a[i]) / (2.0 * h)),
@@ -288,7 +288,7 @@ pub(crate) fn sides(found: [Numbers; 5], h: f64) -> [Numbers; 2] {
 }
 
 impl Runner<'_> {
-    pub fn primal(&self, x: &Numbers) -> Result<Numbers, String> {
+    pub fn primal(&self, x: &Vector) -> Result<Vector, String> {
         let mut cells = x[..CELLS].to_vec();
         let mut args = [
             Arg::Int(CELLS as i64),
@@ -301,7 +301,7 @@ impl Runner<'_> {
     }
 
     /// Returns the primal outputs, and J·ẋ.
-    pub fn forward(&self, x: &Numbers, x_tan: &Numbers) -> Result<(Numbers, Numbers), String> {
+    pub fn forward(&self, x: &Vector, x_tan: &Vector) -> Result<(Vector, Vector), String> {
         let (mut cells, mut tangents) = (x[..CELLS].to_vec(), x_tan[..CELLS].to_vec());
         let scalars = [x[CELLS], x_tan[CELLS]];
         let results = self.call(self.jvp, &mut cells, &mut tangents, scalars)?;
@@ -309,7 +309,7 @@ impl Runner<'_> {
     }
 
     /// Returns the primal outputs, and Jᵀ·ȳ in the order of the inputs.
-    pub fn reverse(&self, x: &Numbers, y_adj: &Numbers) -> Result<(Numbers, Numbers), String> {
+    pub fn reverse(&self, x: &Vector, y_adj: &Vector) -> Result<(Vector, Vector), String> {
         let (mut cells, mut adjoints) = (x[..CELLS].to_vec(), y_adj[1..].to_vec());
         let scalars = [x[CELLS], y_adj[0]];
         let results = self.call(self.vjp, &mut cells, &mut adjoints, scalars)?;
@@ -349,6 +349,6 @@ impl Runner<'_> {
     }
 }
 
-fn joined(result: f64, cells: &[f64]) -> Numbers {
+fn joined(result: f64, cells: &[f64]) -> Vector {
     std::array::from_fn(|i| if i == 0 { result } else { cells[i - 1] })
 }

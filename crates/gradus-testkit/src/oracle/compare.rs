@@ -3,14 +3,14 @@
 //! Undefined values may become anything; result, arrays, mutable globals and output must not change
 //! otherwise. Addresses are equal if both are addresses of an object.
 
-use crate::run::call_spec::{Elements, Ran};
+use crate::run::call_spec::{CallOutcome, Elements};
 use gradus_interp::{Address, Machine, Value};
 use gradus_ir::{FloatKind, Type, TypeId, Unit};
 
 /// A run of a call.
 pub(crate) struct Run<'m, 'u> {
     pub machine: &'m Machine<'u>,
-    pub ran: &'m Ran,
+    pub ran: &'m CallOutcome,
 }
 
 /// Checks that a call has equal outcomes before and after a pass.
@@ -20,8 +20,8 @@ pub(crate) struct Run<'m, 'u> {
 pub fn same_outcome(
     unit: &Unit,
     result: Option<TypeId>,
-    before: (&Machine, &Ran),
-    after: (&Machine, &Ran),
+    before: (&Machine, &CallOutcome),
+    after: (&Machine, &CallOutcome),
     tolerance: f64,
 ) -> Result<(), String> {
     let before = Run {
@@ -68,7 +68,7 @@ fn same_memory(unit: &Unit, before: &Run, after: &Run, tolerance: f64) -> Result
             after.machine.symbol(&global.name),
         );
         if let (Some(a), Some(b)) = addresses {
-            let elements = scalar(unit, global.ty);
+            let elements = element_type(unit, global.ty);
             let what = format!("the global `{}`", global.name);
             same_object(before, after, (a, b), elements, tolerance, &what)?;
         }
@@ -77,7 +77,7 @@ fn same_memory(unit: &Unit, before: &Run, after: &Run, tolerance: f64) -> Result
 }
 
 /// Returns the element type of a global, as far as needed for the comparison of bytes.
-fn scalar(unit: &Unit, ty: TypeId) -> Elements {
+fn element_type(unit: &Unit, ty: TypeId) -> Elements {
     match *unit.types.get(ty) {
         Type::Array { elem, .. } => match unit.types.get(elem) {
             Type::Float(FloatKind::F64) => Elements::F64,
@@ -139,10 +139,10 @@ fn same_word(
     };
     match (word(a), word(b)) {
         (Some(a), Some(b)) => match elements {
-            Elements::F64 => close(f64::from_bits(a), f64::from_bits(b), tolerance),
+            Elements::F64 => is_close(f64::from_bits(a), f64::from_bits(b), tolerance),
             Elements::F32 => {
                 let (a, b) = (f32::from_bits(a as u32), f32::from_bits(b as u32));
-                close(f64::from(a), f64::from(b), tolerance)
+                is_close(f64::from(a), f64::from(b), tolerance)
             }
             _ => machines.0.is_valid_address(a) && machines.1.is_valid_address(b),
         },
@@ -151,7 +151,7 @@ fn same_word(
 }
 
 /// Returns true if two numbers are equal, both NaN, or closer than `tolerance` times their size.
-pub(crate) fn close(a: f64, b: f64, tolerance: f64) -> bool {
+pub(crate) fn is_close(a: f64, b: f64, tolerance: f64) -> bool {
     a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= tolerance * a.abs().max(b.abs())
 }
 
@@ -178,11 +178,11 @@ fn same_value(
             a == b
                 || match ty.map(|ty| unit.types.get(ty)) {
                     Some(Type::Float(FloatKind::F64)) => {
-                        close(f64::from_bits(*x), f64::from_bits(*y), tolerance)
+                        is_close(f64::from_bits(*x), f64::from_bits(*y), tolerance)
                     }
                     Some(Type::Float(FloatKind::F32)) => {
                         let (x, y) = (f32::from_bits(*x as u32), f32::from_bits(*y as u32));
-                        close(f64::from(x), f64::from(y), tolerance)
+                        is_close(f64::from(x), f64::from(y), tolerance)
                     }
                     Some(Type::Ptr(_)) => {
                         machines.0.is_valid_address(*x) && machines.1.is_valid_address(*y)

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// The structured ops.
 const STRUCTURES: &[&str] = &["if", "switch", "for", "loop"];
 /// The nesting depth of a cell.
-const NESTED: usize = 3;
+const NESTING_DEPTH: usize = 3;
 
 /// The count of each cell.
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ pub struct Coverage {
 }
 
 /// Returns the place of the test for an op that IR programs do not contain.
-fn elsewhere(kind: &OpKind) -> Option<&'static str> {
+fn tested_elsewhere(kind: &OpKind) -> Option<&'static str> {
     use OpKind::*;
     match kind {
         Invoke(_) | LandingPad(_) | Resume => Some("C++ programs with exceptions"),
@@ -104,10 +104,12 @@ impl Default for Coverage {
         let mut cells: Vec<String> = OPS.iter().map(|op| format!("op {op}")).collect();
         let binary = BinaryOp::ALL.iter().map(|op| OpKind::Binary(*op));
         let casts = CastOp::ALL.iter().map(|op| OpKind::Cast(*op));
-        let here = binary.chain(casts).filter(|kind| elsewhere(kind).is_none());
+        let here = binary
+            .chain(casts)
+            .filter(|kind| tested_elsewhere(kind).is_none());
         cells.extend(here.map(|kind| format!("op {}", kind.mnemonic())));
         let mut paths: Vec<String> = vec!["nest".into()];
-        for _ in 0..NESTED {
+        for _ in 0..NESTING_DEPTH {
             let longer = |path: &String| {
                 let path = path.clone();
                 STRUCTURES.iter().map(move |s| format!("{path} {s}"))
@@ -127,7 +129,7 @@ impl Coverage {
     /// Counts the contents of some programs, given as a unit.
     pub fn count(&mut self, unit: &Unit, programs: &[WideProgram]) {
         for feature in programs.iter().flat_map(|p| &p.contents) {
-            self.met(format!("has {feature}"));
+            self.count_cell(format!("has {feature}"));
         }
         for (_, function) in unit.functions.iter() {
             if let Some(body) = &function.body {
@@ -136,7 +138,7 @@ impl Coverage {
         }
     }
 
-    fn met(&mut self, cell: String) {
+    fn count_cell(&mut self, cell: String) {
         if let Some(count) = self.cells.get_mut(&cell) {
             *count += 1;
         }
@@ -147,18 +149,18 @@ impl Coverage {
         open.extend(body.ops_in(body.root()).map(|op| (op, Vec::new())));
         while let Some((op, around)) = open.pop() {
             let kind = body.kind(op);
-            self.met(format!("op {}", kind.mnemonic()));
+            self.count_cell(format!("op {}", kind.mnemonic()));
             if let OpKind::Call(_) = kind
                 && let Some(callee) = unit.callee(body, op)
             {
-                self.met(format!("calls {}", unit.functions[callee].name));
+                self.count_cell(format!("calls {}", unit.functions[callee].name));
             }
             let structure = STRUCTURES.iter().find(|s| **s == kind.mnemonic());
             let Some(structure) = structure else { continue };
             let mut path = around.clone();
             path.push(structure);
-            if let Some(start) = path.len().checked_sub(NESTED) {
-                self.met(format!("nest {}", path[start..].join(" ")));
+            if let Some(start) = path.len().checked_sub(NESTING_DEPTH) {
+                self.count_cell(format!("nest {}", path[start..].join(" ")));
             }
             for region in body.op_regions(op) {
                 open.extend(body.ops_in(*region).map(|inner| (inner, path.clone())));
@@ -167,7 +169,7 @@ impl Coverage {
     }
 
     /// Returns the cells with count zero.
-    pub fn missing(&self) -> Vec<&str> {
+    pub fn empty_cells(&self) -> Vec<&str> {
         let empty = self.cells.iter().filter(|(_, count)| **count == 0);
         empty.map(|(cell, _)| cell.as_str()).collect()
     }

@@ -7,7 +7,7 @@
 
 use crate::generate::ForkJoinProgram;
 use crate::oracle::check::Verdict;
-use crate::run::pool::{Pool, eager, empty_host};
+use crate::run::pool::{Pool, empty_host, options_with_eager_forks};
 use gradus_analysis::{AliasOptions, CallGraph, Effects};
 use gradus_interp::{Machine, Options};
 use gradus_ir::{Flags, FuncId, Linkage, Unit, parse, verify};
@@ -18,16 +18,16 @@ use gradus_simplify::PassContext;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForkJoinWay {
     /// Loops become serial and are restored, as around differentiation.
-    pub projected: bool,
+    pub serial_projection: bool,
     /// All simplifications, and task loops as parallel loops.
     pub simplified: bool,
     /// Consecutive loops are fused if possible.
     pub fused: bool,
     /// First of all, parallel ops are lowered to the parallel intrinsics of `gradus/parallel.h` in LLVM IR,
     /// and raised again.
-    pub worded: bool,
+    pub through_intrinsics: bool,
     /// True if small loops do not fork.
-    pub small_stay: bool,
+    pub small_loops_serial: bool,
     /// True if LLVM's optimiser runs on the lowered code.
     pub optimised: bool,
 }
@@ -37,11 +37,11 @@ impl ForkJoinWay {
     /// batches.
     pub fn of(batch: u64) -> ForkJoinWay {
         ForkJoinWay {
-            projected: batch % 4 == 3,
+            serial_projection: batch % 4 == 3,
             simplified: batch % 4 != 0,
             fused: matches!(batch % 4, 0 | 1),
-            worded: batch % 5 == 4,
-            small_stay: batch % 3 == 2,
+            through_intrinsics: batch % 5 == 4,
+            small_loops_serial: batch % 3 == 2,
             optimised: batch % 8 == 5,
         }
     }
@@ -54,7 +54,7 @@ impl ForkJoinWay {
 pub fn fork_join_unit(programs: &[ForkJoinProgram]) -> Result<Unit, String> {
     let text: String = programs.iter().map(|p| p.text.as_str()).collect();
     let mut unit = parse(&text, "programs").map_err(|d| format!("{d} {:?}", d.labels))?;
-    sound(&unit)?;
+    check_verifier(&unit)?;
     for func in unit.functions.ids() {
         let function = &mut unit.functions[func];
         function.defined = false;
@@ -75,20 +75,20 @@ pub fn check_fork_join(
     way: &ForkJoinWay,
 ) -> Result<Vec<Verdict>, String> {
     let names: Vec<&str> = programs.iter().map(|p| p.function.as_str()).collect();
-    let (host, mut changed) = match way.worded {
-        true => through_words(unit)?,
+    let (host, mut changed) = match way.through_intrinsics {
+        true => round_trip_intrinsics(unit)?,
         false => (empty_host(unit), unit.clone()),
     };
     prepare(&mut changed, way)?;
     let mut lowered = changed.clone();
-    let options = eager(if way.small_stay { 2000 } else { 0 });
+    let options = options_with_eager_forks(if way.small_loops_serial { 2000 } else { 0 });
     let all = with_bodies(&lowered);
     gradus_par::lower(&mut lowered, &all, &options);
-    sound(&lowered)?;
+    check_verifier(&lowered)?;
     let level = way.optimised.then_some(OptLevel::O3);
     let pool = Pool::load_into(host, &lowered, &names, level)?;
     // The interpreter does not know calls of the runtime library, which replace ops without an intrinsic.
-    let changed = (!way.worded).then_some(&changed);
+    let changed = (!way.through_intrinsics).then_some(&changed);
     let check = |name: &&str| match check(unit, changed, &pool, name) {
         Ok(()) => Verdict::Right,
         Err(why) => Verdict::Wrong(why),
@@ -146,15 +146,15 @@ pub(crate) fn with_bodies(unit: &Unit) -> Vec<FuncId> {
 
 /// Lowers the parallel ops of a unit to intrinsics, exports it to LLVM bitcode, and imports and raises it
 /// again. Returns the host and the unit.
-fn through_words(unit: &Unit) -> Result<(Host, Unit), String> {
+fn round_trip_intrinsics(unit: &Unit) -> Result<(Host, Unit), String> {
     let mut written = unit.clone();
     let all = with_bodies(&written);
     let options = gradus_par::Options {
         target: gradus_par::Target::Intrinsics,
-        ..eager(0)
+        ..options_with_eager_forks(0)
     };
     gradus_par::lower(&mut written, &all, &options);
-    sound(&written)?;
+    check_verifier(&written)?;
     let mut host = empty_host(&written);
     host.export_all(&written).map_err(|d| d.to_string())?;
     host.verify().map_err(|d| d.to_string())?;
@@ -176,14 +176,14 @@ fn through_words(unit: &Unit) -> Result<(Host, Unit), String> {
             read.functions[func].body = Some(body);
         }
     }
-    sound(&read)?;
+    check_verifier(&read)?;
     Ok((host, read))
 }
 
 /// Runs the transformations before lowering.
 pub(crate) fn prepare(unit: &mut Unit, way: &ForkJoinWay) -> Result<(), String> {
     let functions = with_bodies(unit);
-    if way.projected {
+    if way.serial_projection {
         gradus_par::project(
             unit,
             &functions,
@@ -197,12 +197,12 @@ pub(crate) fn prepare(unit: &mut Unit, way: &ForkJoinWay) -> Result<(), String> 
         gradus_par::merge_branches_around_loops(unit, &functions);
         simplify(unit, &functions);
         gradus_par::fuse_parallel_loops(unit, &functions, &AliasOptions::default());
-        sound(unit)?;
+        check_verifier(unit)?;
         simplify(unit, &functions);
     }
     for &func in &functions {
         if let Some(mut body) = unit.functions[func].body.take() {
-            if way.projected {
+            if way.serial_projection {
                 gradus_par::restore(unit, &mut body);
             } else if way.simplified {
                 gradus_par::convert_task_loops(unit, &mut body);
@@ -210,7 +210,7 @@ pub(crate) fn prepare(unit: &mut Unit, way: &ForkJoinWay) -> Result<(), String> 
             unit.functions[func].body = Some(body);
         }
     }
-    sound(unit)
+    check_verifier(unit)
 }
 
 fn simplify(unit: &mut Unit, functions: &[FuncId]) {
@@ -230,7 +230,7 @@ fn simplify(unit: &mut Unit, functions: &[FuncId]) {
 }
 
 /// Checks a unit by the verifier.
-pub(crate) fn sound(unit: &Unit) -> Result<(), String> {
+pub(crate) fn check_verifier(unit: &Unit) -> Result<(), String> {
     match verify(unit).first() {
         None => Ok(()),
         Some(finding) => Err(format!("{finding} {:?}", finding.notes)),

@@ -8,8 +8,8 @@
 //! A batch's number selects whether the early pipeline runs, and which switch is off.
 
 use crate::generate::{CELLS, WideProgram, wide_declarations};
-use crate::oracle::check::{Numbers, Runner, Verdict, checked, directions, points};
-use crate::run::compiled_module::{Made, Module, Subject, make};
+use crate::oracle::check::{Runner, Vector, Verdict, check_all_points, directions, points};
+use crate::run::compiled_module::{CompiledDerivatives, Module, Subject, compile_derivatives};
 use gradus_interp::{Machine, Options as Limits, ReplayMode, TrapKind, Value};
 use gradus_ir::{Diagnostic, Layout, Unit, parse, verify};
 use gradus_llvm::{Host, OptLevel};
@@ -17,27 +17,27 @@ use gradus_pipeline::{Derivative, Level, Options, Role, SWITCHES};
 
 /// The route of a batch of programs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Way {
+pub struct WideRoute {
     /// True to differentiate the bodies as written, not after LLVM's early pipeline.
-    pub as_written: bool,
+    pub skip_early_pipeline: bool,
     /// A switch of differentiation that is off.
     pub off: Option<&'static str>,
     /// True if LLVM's optimiser runs on the output.
     pub optimised: bool,
 }
 
-impl Way {
+impl WideRoute {
     /// Returns the route of a batch: half of the batches as written, every second with a switch off. LLVM's
     /// optimiser dominates the time, and runs on three of sixteen.
-    pub fn of(batch: u64) -> Way {
+    pub fn of(batch: u64) -> WideRoute {
         let half = batch as usize / 2;
         let off = match batch % 2 {
             0 => Some(SWITCHES[half % SWITCHES.len()]),
             _ => None,
         };
-        Way {
+        WideRoute {
             // Signs set by masks must be rewritten to a differentiable form by either pipeline.
-            as_written: matches!(batch % 4, 1 | 2) && off != Some("simplify"),
+            skip_early_pipeline: matches!(batch % 4, 1 | 2) && off != Some("simplify"),
             off,
             optimised: matches!(batch % 16, 2 | 7 | 13),
         }
@@ -45,7 +45,7 @@ impl Way {
 
     fn options(&self) -> Options {
         Options {
-            skip_early: self.as_written,
+            skip_early: self.skip_early_pipeline,
             skip_late: true,
             // Loops are recomputed wherever possible: in random programs it rarely pays.
             off: (self.off.into_iter())
@@ -85,7 +85,7 @@ pub fn wide_unit(programs: &[WideProgram]) -> Result<Unit, String> {
 pub fn check_unit(
     unit: &Unit,
     programs: &[WideProgram],
-    way: &Way,
+    way: &WideRoute,
 ) -> Result<Vec<Verdict>, String> {
     let bytes = bitcode(unit)?;
     let subjects: Vec<Subject> = programs
@@ -101,7 +101,7 @@ pub fn check_unit(
         programs.iter().position(own)
     };
     let shown = |d: &Diagnostic| d.function.clone().unwrap_or_default();
-    let (made, verdicts) = make(&Module {
+    let (made, verdicts) = compile_derivatives(&Module {
         bytes: &bytes,
         subjects: &subjects,
         blamed: &blamed,
@@ -121,10 +121,11 @@ pub fn check_unit(
         }
         let found = Runner::new(&loaded, i, &subjects[i]).and_then(|runner| {
             let single = subjects[i].single;
-            same_as_interpreted(unit, &interpreted, &runner, &subjects[i])?;
-            let along =
-                |of: &Numbers, at: &Numbers, curves| followed(unit, &subjects[i], of, at, curves);
-            checked(&runner, single, Some(&along))
+            matches_interpreter(unit, &interpreted, &runner, &subjects[i])?;
+            let along = |of: &Vector, at: &Vector, curves| {
+                run_along_path(unit, &subjects[i], of, at, curves)
+            };
+            check_all_points(&runner, single, Some(&along))
         });
         Verdict::of(found)
     };
@@ -143,19 +144,19 @@ pub(crate) fn bitcode(unit: &Unit) -> Result<Vec<u8>, String> {
 }
 
 /// Returns the derivatives before LLVM's optimiser, imported again.
-fn interpreted_unit(made: &Made) -> Result<Unit, String> {
+fn interpreted_unit(made: &CompiledDerivatives) -> Result<Unit, String> {
     let pairs = made.derivatives.iter().flatten();
     let names: Vec<&str> = pairs
         .flat_map(|(vjp, jvp)| [vjp.name.as_str(), jvp.name.as_str()])
         .collect();
-    imported(&made.bytes, &names)
+    import_functions(&made.bytes, &names)
 }
 
 /// Imports functions of a module, and their callees.
 ///
 /// # Errors
 /// The module cannot be read, or a function cannot be imported.
-pub(crate) fn imported(bytes: &[u8], names: &[&str]) -> Result<Unit, String> {
+pub(crate) fn import_functions(bytes: &[u8], names: &[&str]) -> Result<Unit, String> {
     let mut host = Host::parse(bytes, "made.bc").map_err(|d| d.message)?;
     let imported = host.import(names).map_err(|d| d.message)?;
     match imported.refused.first() {
@@ -166,7 +167,7 @@ pub(crate) fn imported(bytes: &[u8], names: &[&str]) -> Result<Unit, String> {
 
 /// Checks that primal and derivatives, in a single unit, have equal results in the interpreter and on the
 /// machine, no races, and no leaks.
-pub(crate) fn all_as_interpreted(
+pub(crate) fn matches_interpreter_in_one_unit(
     unit: &Unit,
     runner: &Runner,
     subject: &Subject,
@@ -176,11 +177,15 @@ pub(crate) fn all_as_interpreted(
         Some(own) => same("the primal", subject, &own, &runner.primal(&x)?)?,
         None => return Err("the interpreter does not know how to run the program".into()),
     }
-    interpreted_derivatives(unit, runner, subject)
+    derivatives_match_interpreter(unit, runner, subject)
 }
 
 /// Like [`all_as_interpreted`], for both derivatives.
-fn interpreted_derivatives(unit: &Unit, runner: &Runner, subject: &Subject) -> Result<(), String> {
+fn derivatives_match_interpreter(
+    unit: &Unit,
+    runner: &Runner,
+    subject: &Subject,
+) -> Result<(), String> {
     let x = points()[0];
     let (x_tan, y_adj) = directions(0, 0);
     let (value, tangent) = runner.forward(&x, &x_tan)?;
@@ -199,7 +204,7 @@ fn interpreted_derivatives(unit: &Unit, runner: &Runner, subject: &Subject) -> R
 
 /// Checks that primal and derivatives have equal results in the interpreter and on the machine, and no
 /// leaks.
-fn same_as_interpreted(
+fn matches_interpreter(
     primal: &Unit,
     derived: &Unit,
     runner: &Runner,
@@ -209,11 +214,11 @@ fn same_as_interpreted(
     if let Some(own) = interpret(primal, &subject.function, &primal_arguments(&x))? {
         same("the primal", subject, &own, &runner.primal(&x)?)?;
     }
-    interpreted_derivatives(derived, runner, subject)
+    derivatives_match_interpreter(derived, runner, subject)
 }
 
 /// Returns both results, then both arrays.
-fn interleaved(value: &Numbers, other: &Numbers) -> Vec<f64> {
+fn interleaved(value: &Vector, other: &Vector) -> Vec<f64> {
     let mut all = vec![value[0], other[0]];
     all.extend(&value[1..]);
     all.extend(&other[1..]);
@@ -226,7 +231,7 @@ enum Argument<'a> {
     Cells(&'a [f64]),
 }
 
-fn primal_arguments(x: &Numbers) -> [Argument<'_>; 3] {
+fn primal_arguments(x: &Vector) -> [Argument<'_>; 3] {
     let cells = Argument::Cells(&x[..CELLS]);
     [
         Argument::Int(CELLS as i64),
@@ -238,7 +243,7 @@ fn primal_arguments(x: &Numbers) -> [Argument<'_>; 3] {
 /// Returns a derivative's arguments: the point, the shadow of `x`, and the other number.
 fn arguments<'a>(
     derivative: &Derivative,
-    x: &'a Numbers,
+    x: &'a Vector,
     beside: &'a [f64],
     other: f64,
 ) -> Result<Vec<Argument<'a>>, String> {
@@ -269,13 +274,13 @@ fn machine(unit: &Unit) -> Machine<'_> {
 
 /// Returns a program's outputs at a point along the path taken at another point; `None` if impossible, or
 /// if the interpreter does not support the program.
-pub(crate) fn followed(
+pub(crate) fn run_along_path(
     unit: &Unit,
     subject: &Subject,
-    of: &Numbers,
-    at: &Numbers,
+    of: &Vector,
+    at: &Vector,
     curves: ReplayMode,
-) -> Result<Option<Numbers>, String> {
+) -> Result<Option<Vector>, String> {
     let mut first = machine(unit);
     first.start_recording();
     if run(&mut first, &subject.function, &primal_arguments(of))?.is_none() {
@@ -287,7 +292,7 @@ pub(crate) fn followed(
         // Not an error: along another point's path a program may fail in ways impossible on its own path.
         return Ok(None);
     };
-    Ok(<Numbers>::try_from(found)
+    Ok(<Vector>::try_from(found)
         .ok()
         .filter(|_| second.has_replayed_all()))
 }

@@ -7,7 +7,7 @@
 //! Warp barriers encode the meaning of volatile memory for threads in lockstep. Only the interpreter sees
 //! them: lowering starts without them, and must infer them.
 
-use crate::{Pool, eager};
+use crate::{Pool, options_with_eager_forks};
 use gradus_analysis::{AliasOptions, CallGraph, Effects};
 use gradus_interp::{Machine, Options};
 use gradus_ir::{BarrierScope, FuncId, OpKind, SpmdKind, Unit, parse, print, verify};
@@ -78,7 +78,7 @@ fn lowered(unit: &mut Unit) -> Result<[usize; 2], String> {
 }
 
 /// Returns the unit for lowering: without warp barriers.
-fn without_steps(unit: &Unit) -> Unit {
+fn without_warp_barriers(unit: &Unit) -> Unit {
     let mut unit = unit.clone();
     for func in functions(&unit) {
         if let Some(mut body) = unit.functions[func].body.take() {
@@ -98,8 +98,8 @@ fn without_steps(unit: &Unit) -> Unit {
 ///
 /// # Errors
 /// A failure of the program.
-pub fn passes_at_work(text: &str) -> Result<BTreeSet<&'static str>, String> {
-    let written = without_steps(&parse(text, "program").map_err(|e| e.to_string())?);
+pub fn effective_passes(text: &str) -> Result<BTreeSet<&'static str>, String> {
+    let written = without_warp_barriers(&parse(text, "program").map_err(|e| e.to_string())?);
     let mut shorter = written.clone();
     simplified(&mut shorter);
     let (alias, options) = (AliasOptions::default(), gradus_gpu::Options::default());
@@ -160,7 +160,7 @@ pub fn check_kernel(text: &str, compiled: bool) -> Result<[usize; 2], String> {
     }
     let mut counts = [0, 0];
     for first in [false, true] {
-        let mut after = without_steps(&unit);
+        let mut after = without_warp_barriers(&unit);
         if first {
             simplified(&mut after);
             sound(&after)?;
@@ -181,7 +181,7 @@ pub fn check_kernel(text: &str, compiled: bool) -> Result<[usize; 2], String> {
         }
         if compiled && first {
             let ids = functions(&after);
-            gradus_par::lower(&mut after, &ids, &eager(0));
+            gradus_par::lower(&mut after, &ids, &options_with_eager_forks(0));
             sound(&after)?;
             let given = Pool::load(&after, &["f"], None)?.call("f", 3)?;
             if given != meant {

@@ -9,9 +9,9 @@
 //! 3. the interpreter finds no race in the derivatives before lowering, for any schedule.
 
 use crate::generate::ParallelCProgram;
-use crate::oracle::check::{Numbers, Runner, Verdict, checked, directions, points};
-use crate::oracle::ir_check::{all_as_interpreted, followed};
-use crate::run::c_compile::compiled;
+use crate::oracle::check::{Runner, Vector, Verdict, check_all_points, directions, points};
+use crate::oracle::ir_check::{matches_interpreter_in_one_unit, run_along_path};
+use crate::run::c_compile::compile_derivatives;
 use crate::run::compiled_module::{Loaded, Subject};
 use crate::run::pool;
 use gradus_ir::{FuncId, Unit, parse, verify};
@@ -19,7 +19,7 @@ use gradus_llvm::OptLevel;
 use gradus_pipeline::Options;
 
 /// The number of gradients computed on three workers.
-const ROUNDS: usize = 5;
+const REPETITIONS: usize = 5;
 
 /// Runtime calls in the outlined bodies of raised regions, which are dead.
 const UNRAISED: &[&str] = &[
@@ -91,7 +91,7 @@ pub fn check_parallel_c(
         let open = |i: &usize| verdicts[*i].is_none();
         let left: Vec<usize> = (0..programs.len()).filter(open).collect();
         let picked: Vec<&ParallelCProgram> = left.iter().map(|i| &programs[*i]).collect();
-        match Both::make(&picked, way)? {
+        match SerialAndParallel::make(&picked, way)? {
             Ok(both) => {
                 let found = (0..picked.len()).map(|i| both.verdict(i));
                 for (i, verdict) in std::iter::zip(left, found) {
@@ -113,7 +113,7 @@ pub fn check_parallel_c(
 }
 
 /// Programs with and without OpenMP, loaded, and the unit of the parallel derivatives.
-struct Both {
+struct SerialAndParallel {
     subjects: Vec<Subject>,
     serial: Loaded,
     parallel: Loaded,
@@ -123,11 +123,11 @@ struct Both {
 /// The verdicts on programs, some of which have no derivatives.
 type Refused = Vec<Option<Verdict>>;
 
-impl Both {
+impl SerialAndParallel {
     fn make(
         programs: &[&ParallelCProgram],
         way: &ParallelCWay,
-    ) -> Result<Result<Both, Refused>, String> {
+    ) -> Result<Result<SerialAndParallel, Refused>, String> {
         let sources: Vec<&str> = programs.iter().map(|p| p.source.as_str()).collect();
         let subjects = programs.iter().map(|p| Subject {
             function: p.function.clone(),
@@ -145,19 +145,20 @@ impl Both {
             ..Options::default()
         };
         let flags = [way.flags, &["-fopenmp"]].concat();
-        let (parallel, refused) = compiled(&sources, &subjects, &flags, options(true))?;
+        let (parallel, refused) = compile_derivatives(&sources, &subjects, &flags, options(true))?;
         if refused.iter().any(Option::is_some) {
             return Ok(Err(refused));
         }
-        let (serial, refused) = compiled(&sources, &subjects, way.flags, options(false))?;
+        let (serial, refused) =
+            compile_derivatives(&sources, &subjects, way.flags, options(false))?;
         if refused.iter().any(Option::is_some) {
             return Ok(Err(refused));
         }
         let made = parallel.zip(serial);
         let (parallel, serial) = made.ok_or("nothing was made")?;
-        let unit = forked(parallel.dump.as_ref().ok_or("there is no text")?)?;
+        let unit = with_parallel_loops(parallel.dump.as_ref().ok_or("there is no text")?)?;
         let level = way.optimised.then_some(OptLevel::O2);
-        let both = Both {
+        let both = SerialAndParallel {
             subjects,
             serial: serial.load(level)?,
             parallel: parallel.load(level)?,
@@ -182,23 +183,23 @@ impl Both {
         let serial = Runner::new(&self.serial, i, subject)?;
         let parallel = Runner::new(&self.parallel, i, subject)?;
         pool::set_workers(1);
-        all_as_interpreted(&self.unit, &parallel, subject)?;
+        matches_interpreter_in_one_unit(&self.unit, &parallel, subject)?;
         let x = points()[0];
         let (_, y_adj) = directions(0, 0);
         let wanted = serial.reverse(&x, &y_adj)?;
         same("one worker", parallel.reverse(&x, &y_adj)?, wanted)?;
         pool::set_workers(3);
-        for _ in 0..ROUNDS {
+        for _ in 0..REPETITIONS {
             same("three workers", parallel.reverse(&x, &y_adj)?, wanted)?;
         }
         let along =
-            |of: &Numbers, at: &Numbers, curves| followed(&self.unit, subject, of, at, curves);
-        checked(&parallel, false, Some(&along))
+            |of: &Vector, at: &Vector, curves| run_along_path(&self.unit, subject, of, at, curves);
+        check_all_points(&parallel, false, Some(&along))
     }
 }
 
 /// Returns the program in the form before lowering: with independent loops as parallel loops.
-fn forked(text: &str) -> Result<Unit, String> {
+fn with_parallel_loops(text: &str) -> Result<Unit, String> {
     let mut unit = parse(text, "derivatives").map_err(|d| format!("{d} {:?}", d.labels))?;
     let functions: Vec<FuncId> = unit.functions.ids().collect();
     for func in functions {
@@ -214,7 +215,7 @@ fn forked(text: &str) -> Result<Unit, String> {
 }
 
 /// Checks that a gradient and its value equal the serial program's.
-fn same(who: &str, own: (Numbers, Numbers), serial: (Numbers, Numbers)) -> Result<(), String> {
+fn same(who: &str, own: (Vector, Vector), serial: (Vector, Vector)) -> Result<(), String> {
     for (what, own, serial) in [("value", own.0, serial.0), ("gradient", own.1, serial.1)] {
         let scale = serial.iter().fold(1e-2, |m: f64, x| m.max(x.abs()));
         for (i, (a, b)) in std::iter::zip(own, serial).enumerate() {

@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 /// Numbers of threads; with the second, every loop forks.
 const THREADS: [(&str, &str); 3] = [("1", "0"), ("3", "1"), ("4", "0")];
 /// The time limit of a module's programs, in seconds.
-const PATIENCE: &str = "60";
+const TIME_LIMIT_SECONDS: &str = "60";
 
 /// The route of a batch of call graphs through the compiler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +103,7 @@ pub fn check_shares(
     let mut verdicts = vec![Verdict::Right; programs.len()];
     for (threads, forced) in THREADS {
         let mut run = Command::new("timeout");
-        run.args([PATIENCE, "./program", threads]);
+        run.args([TIME_LIMIT_SECONDS, "./program", threads]);
         run.env("OMP_NUM_THREADS", threads);
         run.env("GRADUS_FORCE_FORK", forced);
         let output = run

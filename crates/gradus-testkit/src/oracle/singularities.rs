@@ -22,18 +22,18 @@
 //! of a function, or a wrong sum, fails this test.
 
 use crate::oracle::check::{
-    Line, Numbers, around, differences, differences_over, pattern, products, sides,
+    Line, Vector, differences, differences_over, one_sided_slopes, pattern, products, stencil,
 };
 use gradus_interp::ReplayMode;
 
 /// Returns a program's outputs at the second point along the path taken at the first; `None` if impossible.
 pub(crate) type Followed<'f> =
-    &'f dyn Fn(&Numbers, &Numbers, ReplayMode) -> Result<Option<Numbers>, String>;
+    &'f dyn Fn(&Vector, &Vector, ReplayMode) -> Result<Option<Vector>, String>;
 
 /// The distance of the places around a point: less than any step of finite differences.
-const ASIDE: f64 = 0.7e-5;
+const NEIGHBOUR_DISTANCE: f64 = 0.7e-5;
 /// The number of places in random directions, besides those before and behind the point.
-const PLACES: u64 = 6;
+const NEIGHBOUR_COUNT: u64 = 6;
 
 /// Returns true if a point is isolated.
 ///
@@ -43,21 +43,21 @@ pub(crate) fn is_isolated(line: &Line, followed: Option<Followed>) -> Result<boo
     let Some(followed) = followed else {
         return Ok(false);
     };
-    let y_tan = line.dotted()?;
-    let way = |at: &Numbers| followed(line.x, at, ReplayMode::Exact);
+    let y_tan = line.forward_with_dot_test()?;
+    let way = |at: &Vector| followed(line.x, at, ReplayMode::Exact);
     let held = match differences(line, &way)? {
-        Some(d) => line.apart(&y_tan, &d).is_none(),
-        None => is_in_kink(line, &y_tan, &way)?,
+        Some(d) => line.forward_mode_distance(&y_tan, &d).is_none(),
+        None => is_between_slopes(line, &y_tan, &way)?,
     };
     if !held {
         return Ok(false);
     }
-    everywhere(&places(line), line, |there| there.differences())
+    agrees_at_all(&neighbours(line), line, |there| there.differences())
 }
 
 /// Step sizes for linearised programs: a single kink on the path, of `fabs` or of a conversion, makes
 /// larger steps useless.
-const STRAIGHT_STEPS: [f64; 6] = [1e-3, 3e-4, 1e-5, 3e-6, 1e-6, 3e-7];
+const LINEARIZED_STEPS: [f64; 6] = [1e-3, 3e-4, 1e-5, 3e-6, 1e-6, 3e-7];
 
 /// Returns true if a point is steep.
 ///
@@ -67,34 +67,34 @@ pub(crate) fn is_steep(line: &Line, followed: Option<Followed>) -> Result<bool, 
     let Some(followed) = followed else {
         return Ok(false);
     };
-    let mut all = places(line);
+    let mut all = neighbours(line);
     all.push(*line.x);
-    everywhere(&all, line, |there| {
-        let way = |at: &Numbers| followed(there.x, at, ReplayMode::Linearized);
-        differences_over(&STRAIGHT_STEPS, there, &way)
+    agrees_at_all(&all, line, |there| {
+        let way = |at: &Vector| followed(there.x, at, ReplayMode::Linearized);
+        differences_over(&LINEARIZED_STEPS, there, &way)
     })
 }
 
 /// Returns places around a point.
-fn places(line: &Line) -> Vec<Numbers> {
+fn neighbours(line: &Line) -> Vec<Vector> {
     let along = |sign: f64| line.x_tan.map(|t| sign * t);
     let aside = [along(1.0), along(-1.0)];
-    let random = (0..PLACES).map(|place| pattern(5000 + place));
+    let random = (0..NEIGHBOUR_COUNT).map(|place| pattern(5000 + place));
     let all = aside.into_iter().chain(random);
-    all.map(|direction| std::array::from_fn(|i| line.x[i] + ASIDE * direction[i]))
+    all.map(|direction| std::array::from_fn(|i| line.x[i] + NEIGHBOUR_DISTANCE * direction[i]))
         .collect()
 }
 
 /// Returns true if the derivatives at all places agree with an oracle.
-fn everywhere(
-    places: &[Numbers],
+fn agrees_at_all(
+    places: &[Vector],
     line: &Line,
-    oracle: impl Fn(&Line) -> Result<Option<Numbers>, String>,
+    oracle: impl Fn(&Line) -> Result<Option<Vector>, String>,
 ) -> Result<bool, String> {
     for x in places {
         let there = Line { x, ..*line };
-        let y_tan = there.dotted()?;
-        if oracle(&there)?.is_none_or(|d| there.apart(&y_tan, &d).is_some()) {
+        let y_tan = there.forward_with_dot_test()?;
+        if oracle(&there)?.is_none_or(|d| there.forward_mode_distance(&y_tan, &d).is_some()) {
             return Ok(false);
         }
     }
@@ -102,16 +102,16 @@ fn everywhere(
 }
 
 /// Returns true if the derivatives lie between the one-sided slopes of the path.
-fn is_in_kink(
+fn is_between_slopes(
     line: &Line,
-    y_tan: &Numbers,
-    way: &dyn Fn(&Numbers) -> Result<Option<Numbers>, String>,
+    y_tan: &Vector,
+    way: &dyn Fn(&Vector) -> Result<Option<Vector>, String>,
 ) -> Result<bool, String> {
     const STEP: f64 = 3e-5;
-    let Some(found) = around(line, STEP, way)? else {
+    let Some(found) = stencil(line, STEP, way)? else {
         return Ok(false);
     };
-    let [below, above] = sides(found, STEP);
+    let [below, above] = one_sided_slopes(found, STEP);
     Ok((0..y_tan.len()).all(|i| {
         let near = line.tolerance() * below[i].abs().max(above[i].abs()).max(1e-2);
         let (low, high) = (below[i].min(above[i]), below[i].max(above[i]));
@@ -125,7 +125,7 @@ const NEIGHBOURS: u64 = 12;
 /// in `1 - 4 * x * x` near a half, to change.
 const LAST_BITS: f64 = 64.0 * f64::EPSILON;
 /// The maximum effect of rounding, relative to the sums of both modes.
-const MOST: f64 = 1e-9;
+const ROUNDING_MAX: f64 = 1e-9;
 
 /// Returns the discrepancy between forward and reverse mode caused by rounding alone: the products ⟨ȳ, Jẋ⟩
 /// and ⟨Jᵀȳ, ẋ⟩ are computed at inputs that differ in the last bits, with equal derivatives up to rounding.
@@ -137,7 +137,7 @@ pub(crate) fn rounding(line: &Line, size: f64) -> Result<f64, String> {
     let (mut low, mut high) = ([f64::INFINITY; 2], [f64::NEG_INFINITY; 2]);
     for neighbour in 0..NEIGHBOURS {
         let bits = pattern(7000 + neighbour);
-        let x: Numbers = std::array::from_fn(|i| line.x[i] * (1.0 + LAST_BITS * bits[i]));
+        let x: Vector = std::array::from_fn(|i| line.x[i] * (1.0 + LAST_BITS * bits[i]));
         let (_, y_tan) = line.runner.forward(&x, line.x_tan)?;
         let (_, x_adj) = line.runner.reverse(&x, line.y_adj)?;
         let both = [products(line.y_adj, &y_tan), products(&x_adj, line.x_tan)];
@@ -149,7 +149,7 @@ pub(crate) fn rounding(line: &Line, size: f64) -> Result<f64, String> {
     }
     let spread = (high[0] - low[0]) + (high[1] - low[1]);
     Ok(match spread.is_finite() {
-        true => spread.min(MOST * size),
+        true => spread.min(ROUNDING_MAX * size),
         false => 0.0,
     })
 }
@@ -157,10 +157,10 @@ pub(crate) fn rounding(line: &Line, size: f64) -> Result<f64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::oracle::check::{Runner, checked};
-    use crate::oracle::ir_check::{bitcode, followed};
-    use crate::run::compiled_module::{Loaded, Module, Subject, make};
-    use crate::{Verdict, Way, WideProgram, check_unit, wide_unit};
+    use crate::oracle::check::{Runner, check_all_points};
+    use crate::oracle::ir_check::{bitcode, run_along_path};
+    use crate::run::compiled_module::{Loaded, Module, Subject, compile_derivatives};
+    use crate::{Verdict, WideProgram, WideRoute, check_unit, wide_unit};
     use gradus_ir::Unit;
     use gradus_pipeline::{Level, Options};
     use std::collections::BTreeSet;
@@ -181,12 +181,12 @@ mod tests {
     fn verdict(body: &str) -> Verdict {
         let programs = [program(body)];
         let unit = wide_unit(&programs).unwrap();
-        let found = check_unit(&unit, &programs, &Way::default()).unwrap();
+        let found = check_unit(&unit, &programs, &WideRoute::default()).unwrap();
         found.into_iter().next().unwrap()
     }
 
     #[test]
-    fn what_runs_only_where_numbers_are_equal_is_isolated() {
+    fn equality_branch_is_isolated() {
         let found = verdict(EQUAL);
         assert!(matches!(found, Verdict::Isolated(_)), "{found:?}");
         let smooth = "  %a = load %x -> f64\n  %t = fadd %a, %s\n  return %t\n";
@@ -202,13 +202,13 @@ mod tests {
     }
 
     #[test]
-    fn waves_that_differences_do_not_see_are_steep() {
+    fn unresolved_waves_are_steep() {
         let found = verdict(&wave("0.00000000001"));
-        assert!(matches!(found, Verdict::Steep(_)), "{found:?}");
+        assert!(matches!(found, Verdict::Oscillating(_)), "{found:?}");
     }
 
     /// The logistic map, forty times: close points separate by a factor of about 1.6 to the power of forty.
-    fn chaos(height: &str) -> String {
+    fn logistic_map(height: &str) -> String {
         format!(
             "  %a = load %x -> f64\n  %b = fmul %a, %a\n  %c = fadd %b, 0.2\n  \
              %e = for %i < 40 iter(%y = %c) {{\n    %l = fsub 1.0, %y\n    %m = fmul %y, %l\n    \
@@ -218,9 +218,9 @@ mod tests {
     }
 
     #[test]
-    fn maps_that_part_what_is_close_are_steep() {
-        let found = verdict(&chaos("0.0000000001"));
-        assert!(matches!(found, Verdict::Steep(_)), "{found:?}");
+    fn chaotic_maps_are_steep() {
+        let found = verdict(&logistic_map("0.0000000001"));
+        assert!(matches!(found, Verdict::Oscillating(_)), "{found:?}");
     }
 
     /// The derivatives of a program are combined with a program of another height: an error of 1/100.
@@ -231,7 +231,10 @@ mod tests {
 
     #[test]
     fn a_wrong_slope_of_a_map_is_wrong() {
-        wrong_by_a_hundredth(&chaos("0.0000000001"), &chaos("0.000000000101"));
+        wrong_by_a_hundredth(
+            &logistic_map("0.0000000001"),
+            &logistic_map("0.000000000101"),
+        );
     }
 
     fn wrong_by_a_hundredth(own: &str, other: &str) {
@@ -240,11 +243,12 @@ mod tests {
         let loaded = loaded(&own, &subjects);
         let runner = Runner::new(&loaded, 0, &subjects[0]).unwrap();
         let judged = |unit: &Unit| {
-            let along =
-                |of: &Numbers, at: &Numbers, curves| followed(unit, &subjects[0], of, at, curves);
-            checked(&runner, false, Some(&along))
+            let along = |of: &Vector, at: &Vector, curves| {
+                run_along_path(unit, &subjects[0], of, at, curves)
+            };
+            check_all_points(&runner, false, Some(&along))
         };
-        assert!(matches!(judged(&own), Ok(Verdict::Steep(_))));
+        assert!(matches!(judged(&own), Ok(Verdict::Oscillating(_))));
         let other = wide_unit(&[program(other)]).unwrap();
         assert!(judged(&other).is_err());
     }
@@ -265,21 +269,26 @@ mod tests {
             options: Options::default(),
             level: Level::O0,
         };
-        make(&module).unwrap().0.unwrap().load(None).unwrap()
+        compile_derivatives(&module)
+            .unwrap()
+            .0
+            .unwrap()
+            .load(None)
+            .unwrap()
     }
 
     /// A derivative that differs from the path's slope is wrong; at a kink, a derivative outside of the
     /// one-sided slopes.
     #[test]
-    fn a_slope_that_is_not_that_of_the_way_is_wrong() {
+    fn slope_must_match_path() {
         let unit = wide_unit(&[program(EQUAL)]).unwrap();
         let subjects = subjects();
         let loaded = loaded(&unit, &subjects);
         let runner = Runner::new(&loaded, 0, &subjects[0]).unwrap();
         let way = |below: f64, above: f64| {
-            move |_: &Numbers, at: &Numbers, _: ReplayMode| {
+            move |_: &Vector, at: &Vector, _: ReplayMode| {
                 let slope = if at[0] < 0.0 { below } else { above };
-                let mut outputs: Numbers =
+                let mut outputs: Vector =
                     std::array::from_fn(|i| if i == 0 { 0.0 } else { at[i - 1] });
                 outputs[0] = slope * at[0] + at[at.len() - 1];
                 Ok(Some(outputs))
@@ -291,7 +300,7 @@ mod tests {
             (0.4, 0.9, true),
             (0.6, 0.9, false),
         ] {
-            let found = checked(&runner, false, Some(&way(below, above)));
+            let found = check_all_points(&runner, false, Some(&way(below, above)));
             match holds {
                 true => assert!(
                     matches!(found, Ok(Verdict::Isolated(_))),
@@ -300,6 +309,6 @@ mod tests {
                 false => assert!(found.is_err(), "{below} {above} {found:?}"),
             }
         }
-        assert!(checked(&runner, false, None).is_err());
+        assert!(check_all_points(&runner, false, None).is_err());
     }
 }

@@ -37,9 +37,9 @@ pub struct ThreeWay {
 }
 
 /// The maximum relative error of the dot-product test.
-const DOT: f64 = 1e-12;
+const DOT_TOLERANCE: f64 = 1e-12;
 /// The maximum relative error against finite differences.
-const STEP: f64 = 1e-6;
+const DIFFERENCE_TOLERANCE: f64 = 1e-6;
 const DIRECTIONS: usize = 3;
 
 /// Checks derivatives at `x` along a few directions.
@@ -75,8 +75,8 @@ fn along(
     if let Some(reverse) = &reverse {
         let tangent = forward.as_ref().unwrap_or(&differences);
         let limit = match forward {
-            Some(_) => Limit(DOT, functions.noise),
-            None => Limit(STEP, functions.noise),
+            Some(_) => Limit(DOT_TOLERANCE, functions.noise),
+            None => Limit(DIFFERENCE_TOLERANCE, functions.noise),
         };
         dot_test(y_adj, tangent, reverse, x_tan, limit)?;
     }
@@ -114,7 +114,9 @@ fn agree(what: &str, own: &[f64], differences: &[f64]) -> Result<(), String> {
     let scale = differences.iter().fold(1e-300f64, |m, d| m.max(d.abs()));
     for (i, (a, b)) in std::iter::zip(own, differences).enumerate() {
         let kind = a.is_finite() == b.is_finite();
-        if !kind || (b.is_finite() && (a - b).abs() > STEP * scale.max(a.abs()) + 1e-9) {
+        if !kind
+            || (b.is_finite() && (a - b).abs() > DIFFERENCE_TOLERANCE * scale.max(a.abs()) + 1e-9)
+        {
             return Err(format!("{what} gives {a} for result {i}, differences {b}"));
         }
     }

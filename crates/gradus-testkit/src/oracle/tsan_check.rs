@@ -8,19 +8,21 @@
 
 use crate::generate::ForkJoinProgram;
 use crate::oracle::check::Verdict;
-use crate::oracle::fork_join_check::{ForkJoinWay, interpreted, prepare, sound, with_bodies};
-use crate::run::pool::{eager, empty_host};
+use crate::oracle::fork_join_check::{
+    ForkJoinWay, check_verifier, interpreted, prepare, with_bodies,
+};
+use crate::run::pool::{empty_host, options_with_eager_forks};
 use gradus_ir::{Attr, AttrValue, BinaryOp, Body, Builder, Op, OpKind, RmwOp, Unit};
 use std::fmt::Write;
 use std::path::Path;
 use std::process::{Command, Output};
 
 /// The prefix of the line that announces a program's output and reports.
-const MARK: &str = "program ";
+const PROGRAM_PREFIX: &str = "program ";
 const WORKERS: [&str; 2] = ["2", "4"];
 /// The number of runs of a program: a worker may finish before another wakes up, and the sanitizer sees
 /// races between different threads only.
-const ROUNDS: usize = 30;
+const REPETITIONS: usize = 30;
 
 /// Makes the atomic updates of a unit's programs plain: most programs then have a race.
 pub fn seed_races(unit: &mut Unit) {
@@ -85,12 +87,12 @@ fn built(
     folder: &Path,
 ) -> Result<std::path::PathBuf, String> {
     let mut lowered = unit.clone();
-    watch(&mut lowered);
+    enable_tsan(&mut lowered);
     prepare(&mut lowered, way)?;
     let all = with_bodies(&lowered);
-    gradus_par::lower(&mut lowered, &all, &eager(0));
-    watch(&mut lowered);
-    sound(&lowered)?;
+    gradus_par::lower(&mut lowered, &all, &options_with_eager_forks(0));
+    enable_tsan(&mut lowered);
+    check_verifier(&lowered)?;
     let mut host = empty_host(&lowered);
     host.export_all(&lowered).map_err(|d| d.to_string())?;
     let write = |name: &str, bytes: &[u8]| {
@@ -117,7 +119,7 @@ fn built(
 }
 
 /// Enables ThreadSanitizer for all functions.
-fn watch(unit: &mut Unit) {
+fn enable_tsan(unit: &mut Unit) {
     for func in with_bodies(unit) {
         let mut attrs = unit.attrs(unit.functions[func].attrs).clone();
         if attrs.function("sanitize_thread").is_none() {
@@ -137,10 +139,13 @@ fn main_of(programs: &[ForkJoinProgram]) -> String {
     }
     text.push_str("int main(void) {\n");
     for ForkJoinProgram { function, .. } in programs {
-        let _ = writeln!(text, "  fprintf(stderr, \"\\n{MARK}{function}\\n\");");
         let _ = writeln!(
             text,
-            "  for (int i = 0; i < {ROUNDS}; i++) fprintf(stderr, \"= %ld\\n\", {function}());"
+            "  fprintf(stderr, \"\\n{PROGRAM_PREFIX}{function}\\n\");"
+        );
+        let _ = writeln!(
+            text,
+            "  for (int i = 0; i < {REPETITIONS}; i++) fprintf(stderr, \"= %ld\\n\", {function}());"
         );
     }
     text.push_str("}\n");
@@ -170,11 +175,14 @@ fn run(binary: &Path, workers: &str) -> Result<String, String> {
 
 /// Checks that nothing was reported while a program ran, and that it printed the expected result.
 fn judge(unit: &Unit, program: &ForkJoinProgram, outputs: &[String]) -> Result<(), String> {
-    let mark = format!("\n{MARK}{}\n", program.function);
+    let mark = format!("\n{PROGRAM_PREFIX}{}\n", program.function);
     let mut said = Vec::new();
     for (output, workers) in std::iter::zip(outputs, WORKERS) {
         let (_, own) = output.split_once(&mark).ok_or("it did not run")?;
-        let own = own.split(&format!("\n{MARK}")).next().unwrap_or_default();
+        let own = own
+            .split(&format!("\n{PROGRAM_PREFIX}"))
+            .next()
+            .unwrap_or_default();
         // A report at the end concerns all programs.
         if let Some(at) = own.find("WARNING: ThreadSanitizer") {
             return Err(format!("on {workers} workers: {}", &own[at..]));
@@ -185,7 +193,7 @@ fn judge(unit: &Unit, program: &ForkJoinProgram, outputs: &[String]) -> Result<(
     let meant = format!("= {}", interpreted(unit, &program.function, None)?);
     for (workers, lines) in said {
         let lines: Vec<&str> = lines.collect();
-        if lines.len() != ROUNDS || lines.iter().any(|line| **line != meant) {
+        if lines.len() != REPETITIONS || lines.iter().any(|line| **line != meant) {
             return Err(format!(
                 "on {workers} workers it gives {lines:?}, not {meant}"
             ));

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 /// A reduction step.
 #[derive(Clone, Copy)]
-enum Cut {
+enum Reduction {
     /// Removes the op.
     Drop,
     /// Replaces the op by the region of this number.
@@ -42,8 +42,8 @@ fn reduce_function(best: &mut Unit, func: FuncId, shows: &impl Fn(&Unit) -> bool
         let Some(op) = body.walk(body.root()).nth(next) else {
             return progress;
         };
-        let mut cuts = vec![Cut::Drop];
-        cuts.extend((0..body.op_regions(op).len()).map(Cut::Inline));
+        let mut cuts = vec![Reduction::Drop];
+        cuts.extend((0..body.op_regions(op).len()).map(Reduction::Inline));
         let smaller = cuts.into_iter().find_map(|cut| {
             let mut candidate = best.clone();
             apply(&mut candidate, func, op, cut)?;
@@ -61,12 +61,12 @@ fn reduce_function(best: &mut Unit, func: FuncId, shows: &impl Fn(&Unit) -> bool
 }
 
 /// Applies a step; `None` if not applicable.
-fn apply(unit: &mut Unit, func: FuncId, op: Op, cut: Cut) -> Option<()> {
+fn apply(unit: &mut Unit, func: FuncId, op: Op, cut: Reduction) -> Option<()> {
     let mut body = unit.functions[func].body.take()?;
     let done = match cut {
         _ if body.kind(op).is_terminator() => None,
-        Cut::Drop => drop_op(unit, &mut body, op),
-        Cut::Inline(index) => inline(unit, &mut body, op, index),
+        Reduction::Drop => drop_op(unit, &mut body, op),
+        Reduction::Inline(index) => inline(unit, &mut body, op, index),
     };
     unit.functions[func].body = Some(body);
     done
@@ -80,7 +80,7 @@ fn drop_op(unit: &mut Unit, body: &mut Body, op: Op) -> Option<()> {
                 // Another object in its place would have the wrong type or size.
                 return None;
             }
-            let same = stand_in(body, op, body.ty(result));
+            let same = replacement_operand(body, op, body.ty(result));
             let value = match same {
                 Some(value) => value,
                 None => constant(unit, body, result)?,
@@ -93,7 +93,7 @@ fn drop_op(unit: &mut Unit, body: &mut Body, op: Op) -> Option<()> {
 }
 
 /// Returns the initial value of a loop's result, or an operand that the op could pass through.
-fn stand_in(body: &Body, op: Op, ty: TypeId) -> Option<Value> {
+fn replacement_operand(body: &Body, op: Op, ty: TypeId) -> Option<Value> {
     body.operands(op)
         .find(|v| body.ty(*v) == ty && body.as_const(*v).is_none())
 }
@@ -199,7 +199,7 @@ mod tests {
     use gradus_ir::{BinaryOp, parse};
 
     #[test]
-    fn what_does_not_matter_goes() {
+    fn irrelevant_code_is_removed() {
         let shows = |unit: &Unit| {
             unit.functions.iter().any(|(_, function)| {
                 let body = function.body.as_ref();

@@ -36,7 +36,7 @@ fn joined(lines: &[String]) -> String {
 }
 
 /// Returns the change in brace depth after a line, and true if the line closes more than it opened before.
-fn depth(line: &str) -> (i32, bool) {
+fn brace_depth(line: &str) -> (i32, bool) {
     let (mut depth, mut below) = (0, false);
     for c in line.chars() {
         depth += i32::from(c == '{') - i32::from(c == '}');
@@ -54,7 +54,7 @@ fn try_without(
 ) -> bool {
     let mut open = 0;
     for line in &lines[start..end] {
-        let (change, _) = depth(line);
+        let (change, _) = brace_depth(line);
         open += change;
         if open < 0 {
             return false;
@@ -75,12 +75,12 @@ fn unwrap_block(
     start: usize,
     shows: &mut impl FnMut(&str) -> bool,
 ) -> bool {
-    if depth(&lines[start]).0 != 1 {
+    if brace_depth(&lines[start]).0 != 1 {
         return false;
     }
     let mut open = 0;
     let end = (start..lines.len()).find(|at| {
-        open += depth(&lines[*at]).0;
+        open += brace_depth(&lines[*at]).0;
         open == 0
     });
     let Some(end) = end else { return false };
@@ -103,7 +103,7 @@ mod tests {
     use crate::c_program;
 
     #[test]
-    fn what_does_not_matter_goes() {
+    fn irrelevant_lines_are_removed() {
         let wanted = "0.9 * sqrt(";
         let shows = |text: &str| {
             let balanced = text

@@ -1,9 +1,9 @@
 //! Random C programs through the whole compiler: clang, both derivatives, the checks.
 
 use crate::generate::c::{C_INCLUDES, CProgram};
-use crate::oracle::check::{Numbers, Runner, Verdict, checked};
-use crate::oracle::ir_check::{followed, imported};
-use crate::run::compiled_module::{Made, Module, Subject, make};
+use crate::oracle::check::{Runner, Vector, Verdict, check_all_points};
+use crate::oracle::ir_check::{import_functions, run_along_path};
+use crate::run::compiled_module::{CompiledDerivatives, Module, Subject, compile_derivatives};
 use gradus_ir::Diagnostic;
 use gradus_pipeline::{Level, Options, may_hold_words, preserve_words};
 use std::cell::LazyCell;
@@ -31,24 +31,24 @@ pub fn check_c(programs: &[CProgram], flags: &[&str]) -> Result<Vec<Verdict>, St
             single: p.single,
         })
         .collect();
-    let (made, verdicts) = compiled(&sources, &subjects, flags, Options::default())?;
+    let (made, verdicts) = compile_derivatives(&sources, &subjects, flags, Options::default())?;
     let loaded = made.map(|made| made.load(None)).transpose()?;
     // The interpreter is needed only for a derivative that finite differences do not confirm.
     let unit = LazyCell::new(|| {
         let names: Vec<&str> = subjects.iter().map(|s| s.function.as_str()).collect();
-        imported(&bitcode(&one_source(&sources).0, flags)?, &names)
+        import_functions(&bitcode(&join_sources(&sources).0, flags)?, &names)
     });
     let judge = |(i, verdict): (usize, Option<Verdict>)| match (verdict, &loaded) {
         (Some(verdict), _) => verdict,
         (None, None) => Verdict::Crash("nothing was made".into()),
         (None, Some(loaded)) => {
-            let along = |of: &Numbers, at: &Numbers, curves| {
+            let along = |of: &Vector, at: &Vector, curves| {
                 let unit = unit.as_ref().map_err(String::clone)?;
-                followed(unit, &subjects[i], of, at, curves)
+                run_along_path(unit, &subjects[i], of, at, curves)
             };
             let runner = Runner::new(loaded, i, &subjects[i]);
             let single = subjects[i].single;
-            Verdict::of(runner.and_then(|runner| checked(&runner, single, Some(&along))))
+            Verdict::of(runner.and_then(|runner| check_all_points(&runner, single, Some(&along))))
         }
     };
     Ok(verdicts.into_iter().enumerate().map(judge).collect())
@@ -58,13 +58,13 @@ pub fn check_c(programs: &[CProgram], flags: &[&str]) -> Result<Vec<Verdict>, St
 ///
 /// # Errors
 /// The compiler refuses the programs.
-pub(crate) fn compiled(
+pub(crate) fn compile_derivatives(
     sources: &[&str],
     subjects: &[Subject],
     flags: &[&str],
     options: Options,
-) -> Result<(Option<Made>, Vec<Option<Verdict>>), String> {
-    let (source, ends) = one_source(sources);
+) -> Result<(Option<CompiledDerivatives>, Vec<Option<Verdict>>), String> {
+    let (source, ends) = join_sources(sources);
     let bytes = bitcode(&source, flags)?;
     let line = |d: &Diagnostic| d.labels.first().map(|label| label.span.line);
     let blamed = |d: &Diagnostic| line(d).map(|line| ends.partition_point(|end| *end < line));
@@ -72,7 +72,7 @@ pub(crate) fn compiled(
         let text = line(d).and_then(|line| source.lines().nth((line as usize).wrapping_sub(1)));
         text.unwrap_or("").trim().to_string()
     };
-    make(&Module {
+    compile_derivatives(&Module {
         bytes: &bytes,
         subjects,
         blamed: &blamed,
@@ -83,7 +83,7 @@ pub(crate) fn compiled(
 }
 
 /// Joins all programs into a file, and returns each program's last line.
-fn one_source(sources: &[&str]) -> (String, Vec<u32>) {
+fn join_sources(sources: &[&str]) -> (String, Vec<u32>) {
     let mut all = String::from(C_INCLUDES);
     let mut ends = Vec::new();
     for source in sources {
@@ -135,7 +135,7 @@ mod tests {
     /// x, or half of it if both are equal: the branch taken at zero only has another slope than its
     /// surroundings.
     #[test]
-    fn what_runs_only_where_numbers_are_equal_is_isolated() {
+    fn equality_branch_is_isolated() {
         let program = CProgram {
             source: "static double half(double a) { return 0.5 * a; }\n\
                 double f_1(long n, double *x, double s) {\n\

@@ -60,7 +60,7 @@ pub struct Call {
 
 /// The outcome of a call.
 #[derive(Debug)]
-pub struct Ran {
+pub struct CallOutcome {
     /// The result, or the trap.
     pub outcome: Result<Option<Value>, Trap>,
     /// The array arguments: parameter index, array, and address.
@@ -94,7 +94,7 @@ impl Call {
     ///
     /// # Errors
     /// A sentence with the mismatch.
-    pub fn in_order(&self, unit: &Unit) -> Result<(FuncId, Vec<Argument>), String> {
+    pub fn ordered_arguments(&self, unit: &Unit) -> Result<(FuncId, Vec<Argument>), String> {
         let name = &self.function;
         let func = unit
             .function(name)
@@ -295,8 +295,8 @@ pub fn run_call<'u>(
     unit: &'u Unit,
     call: &Call,
     options: Options,
-) -> Result<(Machine<'u>, Ran), String> {
-    let (func, args) = call.in_order(unit)?;
+) -> Result<(Machine<'u>, CallOutcome), String> {
+    let (func, args) = call.ordered_arguments(unit)?;
     let mut machine = Machine::with_options(unit, options);
     let types = unit.param_types(unit.functions[func].ty).to_vec();
     let mut arrays = Vec::new();
@@ -318,7 +318,7 @@ pub fn run_call<'u>(
         });
     }
     let outcome = machine.call_function(func, &values);
-    Ok((machine, Ran { outcome, arrays }))
+    Ok((machine, CallOutcome { outcome, arrays }))
 }
 
 /// Returns a number as a value of a type.

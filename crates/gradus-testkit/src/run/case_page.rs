@@ -107,7 +107,7 @@ impl Page {
     }
 
     /// Returns the page's text with new output and values.
-    pub fn with(&self, output: &str, values: &str) -> String {
+    pub fn with_results(&self, output: &str, values: &str) -> String {
         let mut text = format!("{}\n", self.head);
         if self.shows_output {
             text.push_str(&format!("\n## out\n```\n{}\n```\n", output.trim_end()));
@@ -158,16 +158,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_back_and_the_author_s_half_stays() {
+    fn page_round_trip_keeps_author_part() {
         let page = Page::parse(TEXT).unwrap();
-        let text = page.with("func @f() {}\n", "value 3");
+        let text = page.with_results("func @f() {}\n", "value 3");
         assert!(text.starts_with(TEXT.trim_end()));
         let again = Page::parse(&text).unwrap();
         assert_eq!(
             (again.output.as_str(), again.values.as_str()),
             ("func @f() {}", "value 3")
         );
-        assert_eq!(again.with("func @f() {}\n", "value 3"), text);
+        assert_eq!(again.with_results("func @f() {}\n", "value 3"), text);
         let fenced = TEXT.replace(
             "func @f() {\n  return\n}",
             "```gir\nfunc @f() {\n  return\n}\n```",
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_pages_are_told() {
+    fn broken_pages_are_reported() {
         assert!(Page::parse("run: fold\n## in\nx").is_err());
         assert!(Page::parse("# T\nrun: fold\n").is_err());
         assert!(Page::parse("# T\n## in\nx\n## what\ny").is_err());

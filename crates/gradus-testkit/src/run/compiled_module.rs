@@ -36,7 +36,7 @@ pub(crate) struct Module<'m> {
 }
 
 /// The module with derivatives.
-pub(crate) struct Made {
+pub(crate) struct CompiledDerivatives {
     pub bytes: Vec<u8>,
     /// The text of the unit after the pass named by the options.
     pub dump: Option<String>,
@@ -55,7 +55,9 @@ pub(crate) struct Loaded {
 ///
 /// # Errors
 /// The output contradicts the reply.
-pub(crate) fn make(module: &Module) -> Result<(Option<Made>, Vec<Option<Verdict>>), String> {
+pub(crate) fn compile_derivatives(
+    module: &Module,
+) -> Result<(Option<CompiledDerivatives>, Vec<Option<Verdict>>), String> {
     let count = module.subjects.len();
     let mut verdicts: Vec<Option<Verdict>> = vec![None; count];
     let reply = loop {
@@ -67,9 +69,9 @@ pub(crate) fn make(module: &Module) -> Result<(Option<Made>, Vec<Option<Verdict>
             Ok(reply) => break reply,
             Err(faults) => faults,
         };
-        let mut found = faults.blamed(module, &left);
+        let mut found = faults.programs_of_diagnostics(module, &left);
         if found.is_empty() {
-            found = module.culprits(&left);
+            found = module.bisect_failures(&left);
         }
         if found.is_empty() {
             // The programs fail only together.
@@ -82,7 +84,7 @@ pub(crate) fn make(module: &Module) -> Result<(Option<Made>, Vec<Option<Verdict>
             verdicts[i] = Some(verdict);
         }
     };
-    let made = Made::of(&reply, module.subjects, &verdicts)?;
+    let made = CompiledDerivatives::of(&reply, module.subjects, &verdicts)?;
     Ok((Some(made), verdicts))
 }
 
@@ -94,7 +96,7 @@ enum Faults {
 
 impl Faults {
     /// Returns the programs that caused diagnostics, each with its first diagnostic.
-    fn blamed(&self, module: &Module, left: &[usize]) -> BTreeMap<usize, Verdict> {
+    fn programs_of_diagnostics(&self, module: &Module, left: &[usize]) -> BTreeMap<usize, Verdict> {
         let Faults::Refused(findings) = self else {
             return BTreeMap::new();
         };
@@ -132,7 +134,7 @@ impl Faults {
 
 impl Module<'_> {
     /// Returns the programs that fail alone, found by bisection.
-    fn culprits(&self, left: &[usize]) -> BTreeMap<usize, Verdict> {
+    fn bisect_failures(&self, left: &[usize]) -> BTreeMap<usize, Verdict> {
         let (mut found, mut open) = (BTreeMap::new(), vec![left]);
         while let Some(part) = open.pop() {
             let Err(faults) = self.attempt(part) else {
@@ -186,12 +188,12 @@ impl Module<'_> {
     }
 }
 
-impl Made {
+impl CompiledDerivatives {
     fn of(
         reply: &Reply,
         subjects: &[Subject],
         verdicts: &[Option<Verdict>],
-    ) -> Result<Made, String> {
+    ) -> Result<CompiledDerivatives, String> {
         let find = |subject: &Subject, mode| {
             let mut made = reply.derivatives.iter();
             made.find(|d| d.function == subject.function && d.mode == mode)
@@ -205,7 +207,7 @@ impl Made {
             }
             derivatives.push(both.filter(|_| verdict.is_none()));
         }
-        Ok(Made {
+        Ok(CompiledDerivatives {
             bytes: reply
                 .output(OutputKind::Bitcode)
                 .ok_or("no bitcode")?

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 const TRIPLE: &str = "x86_64-pc-linux-gnu";
 
 /// Returns options under which every loop with more than `small_work` forks.
-pub fn eager(small_work: u64) -> Options {
+pub fn options_with_eager_forks(small_work: u64) -> Options {
     Options {
         small_work,
         task_work: 1,

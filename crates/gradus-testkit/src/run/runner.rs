@@ -1,7 +1,7 @@
 //! Runs case pages: the common checks, and the contents of each page.
 
 use crate::oracle::compare::same_outcome;
-use crate::run::call_spec::{Call, Ran, number_text, run_call};
+use crate::run::call_spec::{Call, CallOutcome, number_text, run_call};
 use crate::run::case_page::{Page, Step};
 use gradus_interp::{Options, Value};
 use gradus_ir::{Diagnostic, FloatKind, Type, TypeId, Unit, parse, print, verify};
@@ -89,7 +89,7 @@ fn check_file(path: &Path, passes: &[Pass], bless: bool) -> Result<(), String> {
     let text = std::fs::read_to_string(path).map_err(|e| format!("cannot be read: {e}"))?;
     let page = Page::parse(&text)?;
     let (output, values) = check_page(&page, passes)?;
-    let fresh = page.with(&output, &values);
+    let fresh = page.with_results(&output, &values);
     if bless {
         return match fresh == text {
             true => Ok(()),
@@ -129,8 +129,8 @@ fn difference(section: &str, shown: &str, own: &str) -> Result<(), String> {
 /// # Errors
 /// The failure.
 pub fn check_page(page: &Page, passes: &[Pass]) -> Result<(String, String), String> {
-    let before = parse(&page.input, "page").map_err(|d| told(&d))?;
-    sound(&before, "before the passes")?;
+    let before = parse(&page.input, "page").map_err(|d| diagnostic_text(&d))?;
+    check_round_trip(&before, "before the passes")?;
     let calls: Result<Vec<Call>, String> = page.calls.iter().map(|c| Call::parse(c)).collect();
     let calls = calls?;
     let mut after = before.clone();
@@ -141,11 +141,11 @@ pub fn check_page(page: &Page, passes: &[Pass]) -> Result<(String, String), Stri
             Ok(Meaning::Derived(own)) => check = Some(own),
             Err(findings) => return Ok((refusal(&findings), String::new())),
         }
-        sound(&after, &format!("after `{}`", step.name))?;
+        check_round_trip(&after, &format!("after `{}`", step.name))?;
     }
     let mut values = Vec::new();
     for (call, text) in calls.iter().zip(&page.calls) {
-        let value = same(&before, &after, call, page.tolerance);
+        let value = check_same_outcome(&before, &after, call, page.tolerance);
         let mut line = value.map_err(|e| format!("{text}: {e}"))?;
         if let Some(check) = &check {
             line = check(&before, &after, call).map_err(|e| format!("{text}: {e}"))?;
@@ -166,10 +166,10 @@ fn run_step(
 }
 
 /// Checks that a unit passes the verifier and survives printing and parsing.
-fn sound(unit: &Unit, when: &str) -> Result<(), String> {
+fn check_round_trip(unit: &Unit, when: &str) -> Result<(), String> {
     let findings = verify(unit);
     if !findings.is_empty() {
-        let list: Vec<String> = findings.iter().map(told).collect();
+        let list: Vec<String> = findings.iter().map(diagnostic_text).collect();
         return Err(format!(
             "{when} the program breaks rules:\n{}\n{}",
             list.join("\n"),
@@ -177,7 +177,8 @@ fn sound(unit: &Unit, when: &str) -> Result<(), String> {
         ));
     }
     let text = print(unit);
-    let again = parse(&text, "printed").map_err(|d| format!("{when}: {}\n{text}", told(&d)))?;
+    let again =
+        parse(&text, "printed").map_err(|d| format!("{when}: {}\n{text}", diagnostic_text(&d)))?;
     match print(&again) == text {
         true => Ok(()),
         false => Err(format!(
@@ -186,7 +187,7 @@ fn sound(unit: &Unit, when: &str) -> Result<(), String> {
     }
 }
 
-fn told(finding: &Diagnostic) -> String {
+fn diagnostic_text(finding: &Diagnostic) -> String {
     let notes = finding.notes.join("; ");
     match notes.is_empty() {
         true => finding.to_string(),
@@ -207,8 +208,13 @@ fn refusal(findings: &[Diagnostic]) -> String {
 }
 
 /// Compares a call after the passes with the call before. Returns the line of values.
-fn same(before: &Unit, after: &Unit, call: &Call, tolerance: f64) -> Result<String, String> {
-    let (func, _) = call.in_order(before)?;
+fn check_same_outcome(
+    before: &Unit,
+    after: &Unit,
+    call: &Call,
+    tolerance: f64,
+) -> Result<String, String> {
+    let (func, _) = call.ordered_arguments(before)?;
     let result = before.result_type(before.functions[func].ty);
     let (machine, ran) = run_call(before, call, Options::default())?;
     let orders: &[Option<u64>] = match is_parallel(before) {
@@ -245,7 +251,7 @@ fn line(
     unit: &Unit,
     result: Option<TypeId>,
     machine: &gradus_interp::Machine,
-    ran: &Ran,
+    ran: &CallOutcome,
 ) -> String {
     let mut parts = Vec::new();
     if let Ok(Some(value)) = &ran.outcome {

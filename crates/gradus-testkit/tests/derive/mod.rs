@@ -31,7 +31,7 @@ fn wrong(message: impl Into<String>) -> Failure {
 
 /// The options of a derivative.
 #[derive(Clone, Debug, Default)]
-pub struct Choice {
+pub struct DerivativeOptions {
     /// True to simplify primal and derivatives, like the pipeline.
     pub simplify: bool,
     /// The options of the tape plan.
@@ -40,10 +40,10 @@ pub struct Choice {
     pub width: u32,
 }
 
-impl Choice {
+impl DerivativeOptions {
     /// Returns the options for the program of a seed.
-    pub fn of(seed: u64) -> Choice {
-        Choice {
+    pub fn of(seed: u64) -> DerivativeOptions {
+        DerivativeOptions {
             simplify: seed.is_multiple_of(2),
             options: Options {
                 recompute: !seed.is_multiple_of(5),
@@ -68,7 +68,7 @@ fn simplify(unit: &mut Unit, roots: &[FuncId]) {
 }
 
 /// Normalises bodies for differentiation, like the pipeline.
-fn prepare(unit: &mut Unit, roots: &[FuncId], choice: &Choice) {
+fn prepare(unit: &mut Unit, roots: &[FuncId], choice: &DerivativeOptions) {
     if choice.simplify {
         simplify(unit, roots);
     }
@@ -87,7 +87,7 @@ fn derive(
     name: &str,
     args: &[ArgActivity],
     modes: &[Mode],
-    choice: &Choice,
+    choice: &DerivativeOptions,
 ) -> Result<Vec<String>, Failure> {
     let func = unit
         .function(name)
@@ -195,7 +195,7 @@ fn point(count: usize) -> Vec<f64> {
 
 /// Checks both derivatives of `@f` at a point: the inputs are the cells and `%s`, the outputs the result
 /// and the final cells.
-pub fn check(primal: &Unit, choice: &Choice) -> Result<(), Failure> {
+pub fn check(primal: &Unit, choice: &DerivativeOptions) -> Result<(), Failure> {
     use Arg::{Cells, Number};
     let mut unit = primal.clone();
     let names = derive(
@@ -233,7 +233,7 @@ pub fn check(primal: &Unit, choice: &Choice) -> Result<(), Failure> {
 }
 
 /// Checks the forward derivative of the reverse derivative of `@f`: Hessian-vector products.
-pub fn check_second(primal: &Unit, choice: &Choice) -> Result<(), Failure> {
+pub fn check_second(primal: &Unit, choice: &DerivativeOptions) -> Result<(), Failure> {
     use Arg::{Cells, Number};
     let mut unit = primal.clone();
     let vjp = derive(&mut unit, "f", &ARGS, &[Mode::Combined], choice)?.remove(0);
@@ -289,11 +289,11 @@ pub fn check_second(primal: &Unit, choice: &Choice) -> Result<(), Failure> {
 }
 
 /// Checks that two simultaneous adjoints equal those of two runs.
-pub fn check_width(primal: &Unit, choice: &Choice) -> Result<(), Failure> {
+pub fn check_width(primal: &Unit, choice: &DerivativeOptions) -> Result<(), Failure> {
     use Arg::{Cells, Number};
     let mut single = primal.clone();
     let one = derive(&mut single, "f", &ARGS, &[Mode::Combined], choice)?.remove(0);
-    let wide = Choice {
+    let wide = DerivativeOptions {
         width: 2,
         ..choice.clone()
     };

@@ -1,6 +1,6 @@
 //! A child process that checks some programs, and its outcome.
 
-use crate::{PARALLEL_BATCH, Settings, Sort};
+use crate::{PARALLEL_BATCH, ProgramKind, Settings};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 /// The processor time of a child before it counts as hanging. With a seeded fault in the compiler, hangs
 /// are frequent.
-const PATIENCE: Duration = Duration::from_secs(400);
-const PATIENCE_WITH_FAULT: Duration = Duration::from_secs(100);
+const TIME_LIMIT: Duration = Duration::from_secs(400);
+const TIME_LIMIT_WITH_FAULT: Duration = Duration::from_secs(100);
 /// A factor for waiting children: a deadlock uses no processor time, and any child waits on a loaded
 /// machine.
-const WAITING: u32 = 10;
-const LOOK: Duration = Duration::from_secs(1);
+const WALL_TIME_FACTOR: u32 = 10;
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Runs a child on `count` seeds from `first` on. Returns its lines, or the kind of failure.
 pub fn run(settings: &Settings, first: u64, count: u64) -> Result<Vec<String>, &'static str> {
@@ -43,16 +43,16 @@ pub fn run(settings: &Settings, first: u64, count: u64) -> Result<Vec<String>, &
         command.arg("--race");
     }
     match settings.sort {
-        Sort::C => {}
-        Sort::Kernels => drop(command.arg("--kernels")),
-        Sort::Shares => drop(
+        ProgramKind::C => {}
+        ProgramKind::Kernels => drop(command.arg("--kernels")),
+        ProgramKind::Shares => drop(
             command
                 .arg("--shares")
                 .arg("--linker")
                 .arg(&settings.linker),
         ),
-        Sort::Wide => drop(command.arg("--ir")),
-        Sort::Parallel => {
+        ProgramKind::Wide => drop(command.arg("--ir")),
+        ProgramKind::Parallel => {
             command.arg("--parallel");
             // The pool has the maximum number of workers of the programs; every second batch forks all
             // loops.
@@ -60,7 +60,7 @@ pub fn run(settings: &Settings, first: u64, count: u64) -> Result<Vec<String>, &
             let forced = first / PARALLEL_BATCH % 2;
             command.env("GRADUS_FORCE_FORK", forced.to_string());
         }
-        Sort::Gradients => {
+        ProgramKind::Gradients => {
             command.arg("--gradients");
             command.env("OMP_NUM_THREADS", "3");
             command.env("GRADUS_FORCE_FORK", "1");
@@ -78,20 +78,20 @@ pub fn run(settings: &Settings, first: u64, count: u64) -> Result<Vec<String>, &
         }
     });
     let patience = match settings.mutant {
-        None => PATIENCE,
-        Some(_) => PATIENCE_WITH_FAULT,
+        None => TIME_LIMIT,
+        Some(_) => TIME_LIMIT_WITH_FAULT,
     };
     let since = Instant::now();
     let mut lines = Vec::new();
     let end = loop {
-        match receive.recv_timeout(LOOK) {
+        match receive.recv_timeout(POLL_INTERVAL) {
             Ok(line) if line == "done" => break Ok(()),
             Ok(line) => lines.push(line),
             Err(mpsc::RecvTimeoutError::Disconnected) => break Err("crash"),
             Err(mpsc::RecvTimeoutError::Timeout) => {
                 let waited = since.elapsed();
                 let worked = processor_time(child.id()).unwrap_or(waited);
-                if worked > patience || waited > patience * WAITING {
+                if worked > patience || waited > patience * WALL_TIME_FACTOR {
                     break Err("hang");
                 }
             }

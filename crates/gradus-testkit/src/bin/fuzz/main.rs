@@ -23,9 +23,9 @@ use gradus_ir::Unit;
 use gradus_ir::mutant::Mutant;
 use gradus_testkit::{
     C_INCLUDES, CProgram, ForkJoinProgram, ForkJoinWay, KernelProgram, ParallelCProgram,
-    ParallelCWay, ROUTES, SharesProgram, SharesWay, Verdict, Way, WideProgram, c_program, check_c,
-    check_fork_join, check_kernel, check_parallel_c, check_sanitized, check_shares, check_unit,
-    fork_join_program, fork_join_unit, kernel_program, parallel_c_program, seed_races,
+    ParallelCWay, ROUTES, SharesProgram, SharesWay, Verdict, WideProgram, WideRoute, c_program,
+    check_c, check_fork_join, check_kernel, check_parallel_c, check_sanitized, check_shares,
+    check_unit, fork_join_program, fork_join_unit, kernel_program, parallel_c_program, seed_races,
     shares_program, wide_program, wide_unit,
 };
 use std::path::PathBuf;
@@ -41,7 +41,7 @@ const C_BATCH: u64 = 20;
 
 /// The kind of programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sort {
+enum ProgramKind {
     C,
     Wide,
     Parallel,
@@ -64,7 +64,7 @@ struct Settings {
     child: bool,
     show: bool,
     reduce: bool,
-    sort: Sort,
+    sort: ProgramKind,
     /// True to detect each seeded fault, and the fault of this process.
     mutants: bool,
     mutant: Option<Mutant>,
@@ -89,7 +89,7 @@ fn settings() -> Result<Settings, String> {
         child: false,
         show: false,
         reduce: false,
-        sort: Sort::C,
+        sort: ProgramKind::C,
         mutants: false,
         mutant: None,
         sanitizes: false,
@@ -101,11 +101,11 @@ fn settings() -> Result<Settings, String> {
     while let Some(word) = words.next() {
         match word.as_str() {
             "--batch" => settings.child = true,
-            "--ir" => settings.sort = Sort::Wide,
-            "--parallel" => settings.sort = Sort::Parallel,
-            "--gradients" => settings.sort = Sort::Gradients,
-            "--kernels" => settings.sort = Sort::Kernels,
-            "--shares" => settings.sort = Sort::Shares,
+            "--ir" => settings.sort = ProgramKind::Wide,
+            "--parallel" => settings.sort = ProgramKind::Parallel,
+            "--gradients" => settings.sort = ProgramKind::Gradients,
+            "--kernels" => settings.sort = ProgramKind::Kernels,
+            "--shares" => settings.sort = ProgramKind::Shares,
             "--tsan" => settings.sanitizes = true,
             "--linker" => {
                 let path = words.next().ok_or("--linker needs a compiler")?;
@@ -169,8 +169,8 @@ impl Settings {
     }
 
     /// Returns the route of the seed's batch, or the requested route.
-    fn way(&self) -> Way {
-        Way::of(match self.route {
+    fn way(&self) -> WideRoute {
+        WideRoute::of(match self.route {
             Some(route) => route as u64,
             None => self.seed / WIDE_BATCH,
         })
@@ -240,14 +240,14 @@ fn main() -> ExitCode {
     };
     if settings.show {
         match settings.sort {
-            Sort::Wide => print!("{}", settings.wide_program(settings.seed).text),
-            Sort::Parallel => print!("{}", settings.fork_join_program(settings.seed).text),
-            Sort::C => print!("{C_INCLUDES}{}", settings.c_program(settings.seed).source),
-            Sort::Kernels => print!("{}", settings.kernel_program(settings.seed).text),
-            Sort::Shares => {
-                print!("{}", settings.shares_program(settings.seed).shown());
+            ProgramKind::Wide => print!("{}", settings.wide_program(settings.seed).text),
+            ProgramKind::Parallel => print!("{}", settings.fork_join_program(settings.seed).text),
+            ProgramKind::C => print!("{C_INCLUDES}{}", settings.c_program(settings.seed).source),
+            ProgramKind::Kernels => print!("{}", settings.kernel_program(settings.seed).text),
+            ProgramKind::Shares => {
+                print!("{}", settings.shares_program(settings.seed).joined_files());
             }
-            Sort::Gradients => {
+            ProgramKind::Gradients => {
                 let program = settings.parallel_c_program(settings.seed);
                 print!("{C_INCLUDES}{}", program.source);
             }
@@ -268,7 +268,7 @@ fn main() -> ExitCode {
         return mutants::run(&settings);
     }
     if settings.child {
-        plant(settings.mutant);
+        seed_fault(settings.mutant);
         batch(&settings);
         return ExitCode::SUCCESS;
     }
@@ -282,7 +282,7 @@ fn main() -> ExitCode {
 
 /// Seeds a fault in the compiler of this process.
 #[cfg(debug_assertions)]
-fn plant(mutant: Option<Mutant>) {
+fn seed_fault(mutant: Option<Mutant>) {
     gradus_ir::mutant::plant(mutant);
 }
 
@@ -294,12 +294,12 @@ fn plant(_: Option<Mutant>) {}
 fn batch(settings: &Settings) {
     std::panic::set_hook(Box::new(|_| ()));
     match settings.sort {
-        Sort::Wide => wide_batch(settings),
-        Sort::Parallel => parallel_batch(settings),
-        Sort::Gradients => gradient_batch(settings),
-        Sort::C => c_batch(settings),
-        Sort::Kernels => kernel_batch(settings),
-        Sort::Shares => shares_batch(settings),
+        ProgramKind::Wide => wide_batch(settings),
+        ProgramKind::Parallel => parallel_batch(settings),
+        ProgramKind::Gradients => gradient_batch(settings),
+        ProgramKind::C => c_batch(settings),
+        ProgramKind::Kernels => kernel_batch(settings),
+        ProgramKind::Shares => shares_batch(settings),
     }
     println!("done");
 }
@@ -315,7 +315,7 @@ fn c_batch(settings: &Settings) {
         }
         let verdicts = check_c(&programs, flags)
             .unwrap_or_else(|why| vec![Verdict::Crash(why); programs.len()]);
-        tell(settings, &format!("{flags:?}"), verdicts);
+        print_verdicts(settings, &format!("{flags:?}"), verdicts);
     }
 }
 
@@ -325,7 +325,7 @@ fn wide_batch(settings: &Settings) {
     let verdicts = wide_unit(&programs)
         .and_then(|unit| check_unit(&unit, &programs, &way))
         .unwrap_or_else(|why| vec![Verdict::Crash(why); programs.len()]);
-    tell(settings, &format!("{way:?}"), verdicts);
+    print_verdicts(settings, &format!("{way:?}"), verdicts);
 }
 
 fn parallel_batch(settings: &Settings) {
@@ -348,7 +348,7 @@ fn parallel_batch(settings: &Settings) {
     let verdicts = fork_join_unit(&programs)
         .and_then(checked)
         .unwrap_or_else(|why| vec![Verdict::Crash(why); programs.len()]);
-    tell(settings, &format!("{way:?}"), verdicts);
+    print_verdicts(settings, &format!("{way:?}"), verdicts);
 }
 
 fn gradient_batch(settings: &Settings) {
@@ -357,7 +357,7 @@ fn gradient_batch(settings: &Settings) {
     let way = settings.parallel_c_way();
     let verdicts = check_parallel_c(&programs, &way)
         .unwrap_or_else(|why| vec![Verdict::Crash(why); programs.len()]);
-    tell(settings, &format!("{way:?}"), verdicts);
+    print_verdicts(settings, &format!("{way:?}"), verdicts);
 }
 
 fn kernel_batch(settings: &Settings) {
@@ -369,7 +369,7 @@ fn kernel_batch(settings: &Settings) {
             Err(_) => Verdict::Crash("it panics".into()),
         }
     };
-    tell(settings, "kernels", settings.seeds().map(judge).collect());
+    print_verdicts(settings, "kernels", settings.seeds().map(judge).collect());
 }
 
 fn shares_batch(settings: &Settings) {
@@ -377,7 +377,7 @@ fn shares_batch(settings: &Settings) {
     let programs: Vec<SharesProgram> = seeds.map(|s| settings.shares_program(s)).collect();
     let verdicts = shares_verdicts(settings, &programs)
         .unwrap_or_else(|why| vec![Verdict::Crash(why); programs.len()]);
-    tell(settings, &format!("{:?}", settings.shares_way()), verdicts);
+    print_verdicts(settings, &format!("{:?}", settings.shares_way()), verdicts);
 }
 
 /// Checks call graphs in a folder of this process.
@@ -394,12 +394,12 @@ fn shares_verdicts(
 }
 
 /// Prints seed, route, kind and text in a line.
-fn tell(settings: &Settings, route: &str, verdicts: Vec<Verdict>) {
+fn print_verdicts(settings: &Settings, route: &str, verdicts: Vec<Verdict>) {
     for (seed, verdict) in std::iter::zip(settings.seeds(), verdicts) {
         let (kind, text) = match verdict {
             Verdict::Right => ("ok".into(), String::new()),
             Verdict::Isolated(what) => ("isolated".into(), what),
-            Verdict::Steep(what) => ("steep".into(), what),
+            Verdict::Oscillating(what) => ("steep".into(), what),
             Verdict::Refused { code, place } => (format!("refused {code}"), place),
             Verdict::Wrong(why) => ("WRONG".into(), why),
             Verdict::Crash(why) => ("crash".into(), why),

@@ -1,13 +1,13 @@
 //! Mutation testing: seeds each fault, and counts the programs until its detection.
 
-use crate::{Settings, Sort, WIDE_BATCH, child};
+use crate::{ProgramKind, Settings, WIDE_BATCH, child};
 use gradus_ir::mutant::{DetectedBy, Mutant};
 use std::process::ExitCode;
 
 /// The first batch has no switch off.
-const FIRST: u64 = WIDE_BATCH;
+const FIRST_SEED: u64 = WIDE_BATCH;
 /// Programs per child: most faults are detected early.
-const STEP: u64 = 25;
+const PROGRAMS_PER_CHILD: u64 = 25;
 
 /// Seeds one fault after another (or the fault of the settings), with a limit on the programs for each.
 pub fn run(settings: &Settings) -> ExitCode {
@@ -21,11 +21,11 @@ pub fn run(settings: &Settings) -> ExitCode {
             continue;
         }
         let sort = match mutant.told_by() {
-            DetectedBy::Wide => Sort::Wide,
-            DetectedBy::C => Sort::C,
-            DetectedBy::Kernels => Sort::Kernels,
-            DetectedBy::ForkJoin => Sort::Parallel,
-            DetectedBy::Shares => Sort::Shares,
+            DetectedBy::Wide => ProgramKind::Wide,
+            DetectedBy::C => ProgramKind::C,
+            DetectedBy::Kernels => ProgramKind::Kernels,
+            DetectedBy::ForkJoin => ProgramKind::Parallel,
+            DetectedBy::Shares => ProgramKind::Shares,
             // The programs are serial: races are detected by ThreadSanitizer, in the tests of the command.
             DetectedBy::Threads => continue,
         };
@@ -35,7 +35,7 @@ pub fn run(settings: &Settings) -> ExitCode {
             sort,
             ..settings.clone()
         };
-        let died = match dies_at(&settings) {
+        let died = match programs_until_detection(&settings) {
             Some((count, how)) => format!("dead after {count:5} programs  {how}"),
             None => {
                 alive += 1;
@@ -57,24 +57,25 @@ pub fn run(settings: &Settings) -> ExitCode {
 }
 
 /// Returns the number of programs until detection, and the failure.
-fn dies_at(settings: &Settings) -> Option<(u64, String)> {
+fn programs_until_detection(settings: &Settings) -> Option<(u64, String)> {
     let mut done = 0;
     while done < settings.count {
-        let lines = match child::run(settings, FIRST + done, STEP) {
+        let lines = match child::run(settings, FIRST_SEED + done, PROGRAMS_PER_CHILD) {
             Ok(lines) => lines,
-            Err(kind) => return Some((done + STEP, kind.into())),
+            Err(kind) => return Some((done + PROGRAMS_PER_CHILD, kind.into())),
         };
         for (at, line) in lines.iter().enumerate() {
             let mut parts = line.split('\t').skip(2);
             let kind = parts.next().unwrap_or_default();
             // Without a compiler to link them, no fault is found.
-            let is_told = kind == "WRONG" || kind == "crash" && settings.sort != Sort::Shares;
+            let is_told =
+                kind == "WRONG" || kind == "crash" && settings.sort != ProgramKind::Shares;
             if is_told {
                 let text: String = parts.next().unwrap_or_default().chars().take(60).collect();
                 return Some((done + at as u64 + 1, format!("{kind}: {text}")));
             }
         }
-        done += STEP;
+        done += PROGRAMS_PER_CHILD;
     }
     None
 }

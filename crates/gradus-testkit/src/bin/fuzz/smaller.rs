@@ -1,7 +1,7 @@
 //! Reduces a wrong or refused program to a page: the failure, the command to reproduce it, the reduced
 //! program.
 
-use crate::{Settings, Sort, shares_verdicts};
+use crate::{ProgramKind, Settings, shares_verdicts};
 use gradus_ir::Unit;
 use gradus_testkit::{
     C_INCLUDES, ROUTES, Verdict, check_c, check_fork_join, check_kernel, check_parallel_c,
@@ -12,12 +12,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// Returns the page of the settings' program; `None` if the program is right.
 pub fn page(settings: &Settings) -> Option<String> {
     match settings.sort {
-        Sort::Wide => wide_page(settings),
-        Sort::Parallel => parallel_page(settings),
-        Sort::C => c_page(settings),
-        Sort::Gradients => gradient_page(settings),
-        Sort::Kernels => kernel_page(settings),
-        Sort::Shares => shares_page(settings),
+        ProgramKind::Wide => wide_page(settings),
+        ProgramKind::Parallel => parallel_page(settings),
+        ProgramKind::C => c_page(settings),
+        ProgramKind::Gradients => gradient_page(settings),
+        ProgramKind::Kernels => kernel_page(settings),
+        ProgramKind::Shares => shares_page(settings),
     }
 }
 
@@ -28,17 +28,17 @@ fn shares_page(settings: &Settings) -> Option<String> {
         Ok(verdicts) => verdicts.into_iter().next()?,
         Err(why) => Verdict::Crash(why),
     };
-    let what = kind(&verdict)?;
-    Some(format!("// {what}\n{}", program.shown()))
+    let what = failure_kind(&verdict)?;
+    Some(format!("// {what}\n{}", program.joined_files()))
 }
 
 /// Returns the failure without numbers that change at every reduction step. The end of a function's name
 /// stays: it distinguishes the program from its derivatives.
-fn kind(verdict: &Verdict) -> Option<String> {
+fn failure_kind(verdict: &Verdict) -> Option<String> {
     let text = match verdict {
         Verdict::Wrong(text) | Verdict::Crash(text) => text.clone(),
         Verdict::Refused { code, place } => format!("{code}: {place}"),
-        Verdict::Right | Verdict::Isolated(_) | Verdict::Steep(_) => return None,
+        Verdict::Right | Verdict::Isolated(_) | Verdict::Oscillating(_) => return None,
     };
     let words = text.split_whitespace();
     let plain = words.filter_map(|word| match word.rfind(|c: char| c.is_ascii_digit()) {
@@ -50,7 +50,7 @@ fn kind(verdict: &Verdict) -> Option<String> {
 }
 
 /// Returns the first verdict of a check that may panic.
-fn judged(check: impl FnOnce() -> Result<Vec<Verdict>, String>) -> Option<Verdict> {
+fn first_verdict(check: impl FnOnce() -> Result<Vec<Verdict>, String>) -> Option<Verdict> {
     let found = catch_unwind(AssertUnwindSafe(check)).ok()?;
     found.ok()?.into_iter().next()
 }
@@ -60,7 +60,7 @@ fn wide_page(settings: &Settings) -> Option<String> {
     let way = settings.way();
     let unit = wide_unit(&programs).ok()?;
     unit_page(settings, &unit, &format!("{way:?}"), |unit| {
-        judged(|| check_unit(unit, &programs, &way))
+        first_verdict(|| check_unit(unit, &programs, &way))
     })
 }
 
@@ -69,7 +69,7 @@ fn parallel_page(settings: &Settings) -> Option<String> {
     let way = settings.fork_join_way();
     let unit = fork_join_unit(&programs).ok()?;
     unit_page(settings, &unit, &format!("{way:?}"), |unit| {
-        judged(|| check_fork_join(unit, &programs, &way))
+        first_verdict(|| check_fork_join(unit, &programs, &way))
     })
 }
 
@@ -84,7 +84,7 @@ fn kernel_page(settings: &Settings) -> Option<String> {
                 Ok(vec![Verdict::Wrong(first.into())])
             }
         };
-        judged(judge)
+        first_verdict(judge)
     })
 }
 
@@ -95,9 +95,9 @@ fn unit_page(
     way: &str,
     judge: impl Fn(&Unit) -> Option<Verdict>,
 ) -> Option<String> {
-    let wanted = kind(&judge(unit)?)?;
+    let wanted = failure_kind(&judge(unit)?)?;
     let small = reduce(unit, |candidate| {
-        judge(candidate).and_then(|v| kind(&v)).as_ref() == Some(&wanted)
+        judge(candidate).and_then(|v| failure_kind(&v)).as_ref() == Some(&wanted)
     });
     let last = judge(&small)?;
     Some(format!(
@@ -113,7 +113,7 @@ fn c_page(settings: &Settings) -> Option<String> {
     let source = program.source.clone();
     source_page(settings, &source, &format!("{flags:?}"), |source| {
         program.source = source.to_string();
-        judged(|| check_c(std::slice::from_ref(&program), flags))
+        first_verdict(|| check_c(std::slice::from_ref(&program), flags))
     })
 }
 
@@ -123,7 +123,7 @@ fn gradient_page(settings: &Settings) -> Option<String> {
     let source = program.source.clone();
     source_page(settings, &source, &format!("{way:?}"), |source| {
         program.source = source.to_string();
-        judged(|| check_parallel_c(std::slice::from_ref(&program), &way))
+        first_verdict(|| check_parallel_c(std::slice::from_ref(&program), &way))
     })
 }
 
@@ -134,9 +134,9 @@ fn source_page(
     way: &str,
     mut judge: impl FnMut(&str) -> Option<Verdict>,
 ) -> Option<String> {
-    let wanted = kind(&judge(source)?)?;
+    let wanted = failure_kind(&judge(source)?)?;
     let small = reduce_text(source, |candidate| {
-        judge(candidate).and_then(|v| kind(&v)).as_ref() == Some(&wanted)
+        judge(candidate).and_then(|v| failure_kind(&v)).as_ref() == Some(&wanted)
     });
     let last = judge(&small)?;
     Some(format!(

@@ -1,6 +1,6 @@
 //! Outcomes and coverage of a run of many programs.
 
-use crate::{C_BATCH, PARALLEL_BATCH, Settings, Sort, WIDE_BATCH, child};
+use crate::{C_BATCH, PARALLEL_BATCH, ProgramKind, Settings, WIDE_BATCH, child};
 use gradus_testkit::{Coverage, wide_unit};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::time::Instant;
 
 /// The number of programs from which on the generator's coverage is judged.
-const COVERED: u64 = 2000;
+const COVERAGE_MIN_PROGRAMS: u64 = 2000;
 
 /// The outcomes of a run.
 pub struct Tally<'s> {
@@ -24,7 +24,7 @@ pub struct Tally<'s> {
 }
 
 /// The outcome of a program.
-enum End {
+enum ProgramOutcome {
     /// The child's output line.
     Line(String),
     /// The failure of the child that checked only this program.
@@ -38,10 +38,10 @@ fn batches(settings: &Settings) -> Vec<(u64, u64)> {
     let end = settings.seed + settings.count;
     while first < end {
         let count = match settings.sort {
-            Sort::Wide => WIDE_BATCH - first % WIDE_BATCH,
-            Sort::Parallel => PARALLEL_BATCH - first % PARALLEL_BATCH,
-            Sort::Gradients | Sort::Shares => C_BATCH - first % C_BATCH,
-            Sort::C | Sort::Kernels => C_BATCH,
+            ProgramKind::Wide => WIDE_BATCH - first % WIDE_BATCH,
+            ProgramKind::Parallel => PARALLEL_BATCH - first % PARALLEL_BATCH,
+            ProgramKind::Gradients | ProgramKind::Shares => C_BATCH - first % C_BATCH,
+            ProgramKind::C | ProgramKind::Kernels => C_BATCH,
         };
         let count = count.min(end - first);
         found.push((first, count));
@@ -51,14 +51,14 @@ fn batches(settings: &Settings) -> Vec<(u64, u64)> {
 }
 
 /// Runs a child. If the child fails, its programs are bisected, down to the failing program.
-fn take(settings: &Settings, first: u64, count: u64, ends: &mut Vec<End>) {
+fn run_or_bisect(settings: &Settings, first: u64, count: u64, ends: &mut Vec<ProgramOutcome>) {
     match child::run(settings, first, count) {
-        Ok(lines) => ends.extend(lines.into_iter().map(End::Line)),
+        Ok(lines) => ends.extend(lines.into_iter().map(ProgramOutcome::Line)),
         Err(_) if count > 1 => {
-            take(settings, first, count / 2, ends);
-            take(settings, first + count / 2, count - count / 2, ends);
+            run_or_bisect(settings, first, count / 2, ends);
+            run_or_bisect(settings, first + count / 2, count - count / 2, ends);
         }
-        Err(kind) => ends.push(End::Failed(first, kind)),
+        Err(kind) => ends.push(ProgramOutcome::Failed(first, kind)),
     }
 }
 
@@ -85,7 +85,7 @@ impl<'s> Tally<'s> {
                         batches.get(next.fetch_add(1, Ordering::Relaxed))
                     {
                         let mut ends = Vec::new();
-                        take(settings, first, count, &mut ends);
+                        run_or_bisect(settings, first, count, &mut ends);
                         if send.send((ends, count)).is_err() {
                             break;
                         }
@@ -104,21 +104,21 @@ impl<'s> Tally<'s> {
         tally
     }
 
-    fn end(&mut self, end: &End) {
+    fn end(&mut self, end: &ProgramOutcome) {
         match end {
-            End::Line(line) => self.line(line),
-            End::Failed(seed, kind) => {
+            ProgramOutcome::Line(line) => self.line(line),
+            ProgramOutcome::Failed(seed, kind) => {
                 self.outcomes
                     .entry(kind.to_string())
                     .or_default()
                     .push(*seed);
-                self.fault(format!("seed {seed}: {kind}"));
+                self.report_failure(format!("seed {seed}: {kind}"));
             }
         }
     }
 
     /// Reports a failure at once, and again at the end.
-    fn fault(&mut self, told: String) {
+    fn report_failure(&mut self, told: String) {
         eprintln!("{told}");
         self.bad.push(told);
     }
@@ -126,7 +126,7 @@ impl<'s> Tally<'s> {
     fn line(&mut self, line: &str) {
         let parts: Vec<&str> = line.splitn(4, '\t').collect();
         let [seed, route, kind, text] = parts.as_slice() else {
-            return self.fault(format!("a child says what no check says: {line}"));
+            return self.report_failure(format!("a child says what no check says: {line}"));
         };
         let number = seed.parse().unwrap_or(0);
         self.outcomes
@@ -136,7 +136,7 @@ impl<'s> Tally<'s> {
         let told = format!("seed {seed} {route}: {kind}: {text}");
         match kind.starts_with("refused") || matches!(*kind, "isolated" | "steep") {
             true => drop(self.examples.entry(kind.to_string()).or_insert(told)),
-            false if *kind != "ok" => self.fault(told),
+            false if *kind != "ok" => self.report_failure(told),
             false => {}
         }
     }
@@ -144,20 +144,20 @@ impl<'s> Tally<'s> {
     /// Prints coverage and outcomes.
     pub fn print(&mut self) {
         match self.settings.sort {
-            Sort::Wide => self.print_coverage(),
-            Sort::Parallel => {
+            ProgramKind::Wide => self.print_coverage(),
+            ProgramKind::Parallel => {
                 self.print_contents(&|seed| self.settings.fork_join_program(seed).features)
             }
-            Sort::Gradients => {
+            ProgramKind::Gradients => {
                 self.print_contents(&|seed| self.settings.parallel_c_program(seed).features)
             }
-            Sort::Shares => {
+            ProgramKind::Shares => {
                 self.print_contents(&|seed| self.settings.shares_program(seed).features)
             }
-            Sort::Kernels => {
+            ProgramKind::Kernels => {
                 self.print_contents(&|seed| self.settings.kernel_program(seed).features)
             }
-            Sort::C => self.print_contents(&|seed| self.settings.c_program(seed).contents),
+            ProgramKind::C => self.print_contents(&|seed| self.settings.c_program(seed).contents),
         }
         println!("Outcomes (programs × routes):");
         for (kind, seeds) in &self.outcomes {
@@ -180,7 +180,11 @@ impl<'s> Tally<'s> {
 
     fn print_coverage(&mut self) {
         let mut coverage = Coverage::default();
-        let seeds: Vec<u64> = self.settings.seeds().take(COVERED as usize).collect();
+        let seeds: Vec<u64> = self
+            .settings
+            .seeds()
+            .take(COVERAGE_MIN_PROGRAMS as usize)
+            .collect();
         for batch in seeds.chunks(WIDE_BATCH as usize) {
             let programs: Vec<_> = batch
                 .iter()
@@ -196,8 +200,12 @@ impl<'s> Tally<'s> {
             coverage.table()
         );
         // A short run shows little of the generator's coverage.
-        if self.settings.count >= COVERED {
-            self.empty = coverage.missing().into_iter().map(String::from).collect();
+        if self.settings.count >= COVERAGE_MIN_PROGRAMS {
+            self.empty = coverage
+                .empty_cells()
+                .into_iter()
+                .map(String::from)
+                .collect();
         }
     }
 

@@ -1,14 +1,14 @@
 //! Parallel loops over the columns of a matrix, each with a loop down the column: input for column
 //! interchange.
 
-use super::{View, Writer};
+use super::{CellAccess, Writer};
 
 impl Writer {
     /// Emits a loop over columns of the view's own cells, with a number for each in further cells.
-    pub(super) fn columns(&mut self, view: &View) {
+    pub(super) fn columns(&mut self, view: &CellAccess) {
         let width = 1 + self.random.below(40);
         let rows = view.own.cells / width;
-        if rows < 3 || view.runs * view.own.cells > super::RUNS {
+        if rows < 3 || view.runs * view.own.cells > super::EXECUTIONS_MAX {
             return self.arithmetic();
         }
         self.met("columns");
@@ -43,7 +43,7 @@ impl Writer {
         let before = self.define(format!("mul nsw {row}, {width}"));
         let at = self.define(format!("add nsw {before}, {column}"));
         let cell = self.define(format!("addr inbounds i64, {}, {at}", matrix.base));
-        self.let_(format!("load {cell} -> i64"));
+        self.define_visible(format!("load {cell} -> i64"));
         if self.one_in(2) {
             let value = self.value();
             let value = self.define(format!("xor {value}, {first}"));

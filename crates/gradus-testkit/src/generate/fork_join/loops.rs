@@ -1,6 +1,6 @@
 //! Parallel loops: up to three dimensions, reductions of all kinds.
 
-use super::{Cut, View, Writer};
+use super::{CellAccess, Distribution, Writer};
 
 /// A reduction: operator, initial value, and operand kind.
 #[derive(Clone, Copy)]
@@ -40,9 +40,9 @@ const REDUCTIONS: &[Reduction] = &[
 ];
 
 impl Writer {
-    pub(super) fn parallel_loop(&mut self, view: &View, depth: u32) {
+    pub(super) fn parallel_loop(&mut self, view: &CellAccess, depth: u32) {
         self.met("parallel loop");
-        let cut = self.cut(view);
+        let cut = self.distribution(view);
         let sizes = self.sizes(cut.count);
         let narrow = sizes.len() == 1 && self.one_in(4);
         let reductions = self.reductions();
@@ -81,7 +81,7 @@ impl Writer {
         self.iteration(view, depth, (&indices, &sizes), cut, &reductions);
         for (name, reduction) in std::iter::zip(names, &reductions) {
             match reduction.kind {
-                Kind::Float => self.let_(format!("fptoui {name} -> i64")),
+                Kind::Float => self.define_visible(format!("fptoui {name} -> i64")),
                 _ => self.values.push(name),
             }
         }
@@ -112,10 +112,10 @@ impl Writer {
     /// Emits an iteration, up to the end of the loop.
     fn iteration(
         &mut self,
-        view: &View,
+        view: &CellAccess,
         depth: u32,
         (indices, sizes): (&[String], &[u32]),
-        cut: Cut,
+        cut: Distribution,
         reductions: &[Reduction],
     ) {
         let visible = self.values.len();
@@ -126,9 +126,9 @@ impl Writer {
         }
         self.values.extend(indices.iter().cloned());
         self.values.push(number.clone());
-        let own = self.share(&view.own, &number, cut);
-        let (_, rest) = self.split(&view.own, cut.count * cut.step);
-        let part = view.part(own, rest, cut.count);
+        let own = self.iteration_cells(&view.own, &number, cut);
+        let (_, rest) = self.split(&view.own, cut.count * cut.cells_per_iteration);
+        let part = view.subview(own, rest, cut.count);
         self.block(&part, depth - 1);
         let given: Vec<String> = reductions.iter().map(|r| self.contribution(*r)).collect();
         self.line(format!("yield {}", given.join(", ")));

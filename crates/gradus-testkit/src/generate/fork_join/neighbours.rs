@@ -1,13 +1,13 @@
 //! Two consecutive parallel loops; the second reads results of the first: by an equal index, by another
 //! index, by an index array, by rows, or under conditions. Some pairs may be fused, and most must not be.
 
-use super::{Place, View, Writer};
+use super::{CellAccess, Cells, Writer};
 
 /// The maximum number of iterations of such a loop.
-const MOST: u32 = 20;
+const ITERATIONS_MAX: u32 = 20;
 
 /// A loop of the pair.
-struct Lines<'a> {
+struct LoopOfPair<'a> {
     index: &'a str,
     /// The line of the shared cells accessed by an iteration.
     place: &'a str,
@@ -15,14 +15,14 @@ struct Lines<'a> {
     row: u32,
     first: bool,
     /// Set if two iterations access each line, and the later one writes.
-    twice: Option<u32>,
+    iterations_per_line: Option<u32>,
 }
 
 impl Writer {
     /// Emits two loops over the view's own cells: some written by the first, as many written by the second,
     /// and an index array.
-    pub(super) fn neighbours(&mut self, view: &View) {
-        let most = (view.own.cells / 2).min(MOST);
+    pub(super) fn neighbours(&mut self, view: &CellAccess) {
+        let most = (view.own.cells / 2).min(ITERATIONS_MAX);
         if most < 2 {
             return self.arithmetic();
         }
@@ -36,11 +36,11 @@ impl Writer {
         // An indirect access is distinguished from other memory only if its target is a separate object.
         let listed = !view.repeated && self.one_in(2);
         let between = match listed {
-            true => self.filled(view, count * row, None),
+            true => self.filled_array(view, count * row, None),
             false => self.split(&rest, count * row).0,
         };
         let twice = (self.one_in(2) && count % 2 == 0).then_some(count / 2);
-        let list = listed.then(|| self.filled(view, count, Some(twice.unwrap_or(count))));
+        let list = listed.then(|| self.filled_array(view, count, Some(twice.unwrap_or(count))));
         let guard = self.one_in(4).then(|| self.condition());
         let other_guard = match self.one_in(8) {
             true => Some(self.condition()),
@@ -68,17 +68,17 @@ impl Writer {
             let visible = self.values.len();
             self.values.push(index.clone());
             let by_list = list.as_ref().filter(|_| matches!(how, 2 | 3));
-            let place = self.place_of(&index, (count, how), by_list);
-            let lines = Lines {
+            let place = self.shared_cell_index(&index, (count, how), by_list);
+            let lines = LoopOfPair {
                 index: &index,
                 place: &place,
                 row,
                 first,
-                twice: twice.filter(|_| by_list.is_some()),
+                iterations_per_line: twice.filter(|_| by_list.is_some()),
             };
             self.lines(&lines, [&between, &result]);
             if let Some(list) = by_list.filter(|_| first && twice.is_none() && self.one_in(4)) {
-                self.turn(list, &index, &place, count);
+                self.advance_index(list, &index, &place, count);
             }
             self.values.truncate(visible);
             self.line("yield\n}");
@@ -94,7 +94,7 @@ impl Writer {
     }
 
     /// Makes an iteration's entry of an index array point to the next line.
-    fn turn(&mut self, list: &Place, index: &str, place: &str, count: u32) {
+    fn advance_index(&mut self, list: &Cells, index: &str, place: &str, count: u32) {
         let next = self.define(format!("add {place}, 1"));
         let next = self.define(format!("urem {next}, {count}"));
         let cell = self.define(format!("addr inbounds i64, {}, {index}", list.base));
@@ -102,7 +102,7 @@ impl Writer {
     }
 
     /// Returns stack cells that hold some numbers, or a rotation of the numbers below `most`.
-    fn filled(&mut self, view: &View, cells: u32, most: Option<u32>) -> Place {
+    fn filled_array(&mut self, view: &CellAccess, cells: u32, most: Option<u32>) -> Cells {
         let private = if view.forked { "private " } else { "" };
         let base = self.define(format!("alloca {private}[{cells} x i64], 1"));
         let turn = match most {
@@ -118,11 +118,16 @@ impl Writer {
         };
         let cell = self.define(format!("addr inbounds i64, {base}, {index}"));
         self.line(format!("store {number}, {cell}\nyield\n}}"));
-        Place { base, cells }
+        Cells { base, cells }
     }
 
     /// Returns the index of the shared cells accessed by an iteration: one of five injective mappings.
-    fn place_of(&mut self, index: &str, (count, how): (u32, u32), list: Option<&Place>) -> String {
+    fn shared_cell_index(
+        &mut self,
+        index: &str,
+        (count, how): (u32, u32),
+        list: Option<&Cells>,
+    ) -> String {
         match (how, list) {
             (0, _) => self.define(format!("sub {}, {index}", count - 1)),
             (1, _) => {
@@ -138,8 +143,8 @@ impl Writer {
     }
 
     /// Emits the statements for each cell of an iteration's line, sometimes under a condition.
-    fn lines(&mut self, lines: &Lines<'_>, [between, result]: [&Place; 2]) {
-        let Lines {
+    fn lines(&mut self, lines: &LoopOfPair<'_>, [between, result]: [&Cells; 2]) {
+        let LoopOfPair {
             index, place, row, ..
         } = *lines;
         let inner = (row > 1).then(|| self.name());
@@ -147,13 +152,13 @@ impl Writer {
             self.line(format!("for {inner} < {row} {{"));
         }
         let column = inner.clone().unwrap_or_else(|| "0".into());
-        let mut cell = |of: &Place, line: &str| {
+        let mut cell = |of: &Cells, line: &str| {
             let start = self.define(format!("mul nsw {line}, {row}"));
             let at = self.define(format!("add nsw {start}, {column}"));
             self.define(format!("addr inbounds i64, {}, {at}", of.base))
         };
         let (shared, own) = (cell(between, place), cell(result, index));
-        let condition = match lines.twice {
+        let condition = match lines.iterations_per_line {
             Some(half) if lines.first => Some(self.define(format!("icmp uge {index}, {half}"))),
             _ => self
                 .one_in(4)
@@ -165,13 +170,13 @@ impl Writer {
         let visible = self.values.len();
         if lines.first {
             if self.one_in(3) {
-                self.let_(format!("load {own} -> i64"));
+                self.define_visible(format!("load {own} -> i64"));
             }
             let value = self.value();
             let value = self.define(format!("xor {value}, {index}"));
             self.line(format!("store {value}, {shared}"));
         } else {
-            self.let_(format!("load {shared} -> i64"));
+            self.define_visible(format!("load {shared} -> i64"));
             let value = self.value();
             let value = self.define(format!("add {value}, {index}"));
             self.line(format!("store {value}, {own}"));

@@ -1,10 +1,10 @@
 //! Scopes: tasks parallel to their parent, nested tasks, task loops.
 
-use super::{Place, View, Writer};
+use super::{CellAccess, Cells, Writer};
 
 impl Writer {
     /// Emits a scope with some tasks, and statements parallel to them.
-    pub(super) fn scope(&mut self, view: &View, depth: u32) {
+    pub(super) fn scope(&mut self, view: &CellAccess, depth: u32) {
         let gives = self.one_in(3);
         let result = self.name();
         let visible = self.values.len();
@@ -26,7 +26,7 @@ impl Writer {
 
     /// Emits tasks in the enclosing scope, and statements between them. A task's cells are available again
     /// after the sync.
-    fn tasks(&mut self, view: &View, depth: u32, nests: bool) {
+    fn tasks(&mut self, view: &CellAccess, depth: u32, nests: bool) {
         let mut left = view.own.clone();
         for _ in 0..1 + self.random.below(4) {
             if left.cells < 2 {
@@ -36,7 +36,7 @@ impl Writer {
             let (own, rest) = self.split(&left, cells);
             self.task(view, depth, own, nests);
             left = rest.unwrap_or(left);
-            let beside = View {
+            let beside = CellAccess {
                 own: left.clone(),
                 repeated: true,
                 ..view.clone()
@@ -50,7 +50,7 @@ impl Writer {
         }
     }
 
-    fn task(&mut self, view: &View, depth: u32, own: Place, nests: bool) {
+    fn task(&mut self, view: &CellAccess, depth: u32, own: Cells, nests: bool) {
         self.met("task");
         let (mut words, mut operands) = (String::new(), Vec::new());
         if self.one_in(4) {
@@ -65,7 +65,7 @@ impl Writer {
         }
         self.line(format!("spawn {words}{} {{", operands.join(", ")));
         let visible = self.values.len();
-        let part = view.part(own, None, 1);
+        let part = view.subview(own, None, 1);
         self.block(&part, depth - 1);
         if nests && part.own.cells >= 2 && depth > 1 && self.one_in(3) {
             self.met("task that spawns");
@@ -76,11 +76,11 @@ impl Writer {
     }
 
     /// Emits a scope with a loop whose iterations each spawn a task; some loops carry a number.
-    pub(super) fn loop_of_tasks(&mut self, view: &View, depth: u32) {
+    pub(super) fn loop_of_tasks(&mut self, view: &CellAccess, depth: u32) {
         self.met("loop of tasks");
-        let cut = self.cut(view);
+        let cut = self.distribution(view);
         let extent = self.extent(cut.count);
-        let (_, rest) = self.split(&view.own, cut.count * cut.step);
+        let (_, rest) = self.split(&view.own, cut.count * cut.cells_per_iteration);
         let carries = self.one_in(3);
         let [index, carried, result] = [0; 3].map(|_| self.name());
         let start = self.value();
@@ -97,10 +97,10 @@ impl Writer {
             self.values.push(carried);
             self.arithmetic();
         }
-        let own = self.share(&view.own, &index, cut);
+        let own = self.iteration_cells(&view.own, &index, cut);
         let next = self.value();
         self.line("spawn {");
-        let part = view.part(own, rest, cut.count);
+        let part = view.subview(own, rest, cut.count);
         self.region(&part, depth - 1);
         self.line("}");
         match carries {

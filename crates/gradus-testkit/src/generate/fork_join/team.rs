@@ -4,18 +4,18 @@
 //! private memory until summed. Between two barriers each worksharing op has separate cells; a loop that
 //! follows a loop of an equal kind may reuse its cells.
 
-use super::{Cut, Place, SUMS, View, Writer};
+use super::{CellAccess, Cells, Distribution, SUMS, Writer};
 
 /// The state of a team's code.
 struct Team {
     /// The cells unused since the last barrier.
-    left: Place,
+    unused_cells: Cells,
     /// The rank number.
     rank: String,
 }
 
 impl Writer {
-    pub(super) fn team(&mut self, view: &View, depth: u32) {
+    pub(super) fn team(&mut self, view: &CellAccess, depth: u32) {
         self.met("team");
         let size = match self.random.below(3) {
             0 => "0".into(),
@@ -29,29 +29,29 @@ impl Writer {
         self.line(format!("spmd team {size} {{ |{rank}: i64, {ranks}: i64|"));
         let visible = self.values.len();
         let mut team = Team {
-            left: view.own.clone(),
+            unused_cells: view.own.clone(),
             rank,
         };
         for _ in 0..1 + self.random.below(4) {
-            self.shared(view, depth, &mut team, true);
+            self.worksharing_op(view, depth, &mut team, true);
         }
         self.line("yield\n}");
         self.values.truncate(visible);
     }
 
     /// Emits a worksharing op.
-    fn shared(&mut self, view: &View, depth: u32, team: &mut Team, nests: bool) {
+    fn worksharing_op(&mut self, view: &CellAccess, depth: u32, team: &mut Team, nests: bool) {
         match self.random.below(9) {
             0 => {
                 self.met("barrier");
                 self.line("barrier team");
-                team.left = view.own.clone();
+                team.unused_cells = view.own.clone();
             }
             1 => self.single(view, depth, team),
             2 => self.single_for_all(),
             3 => self.arithmetic(),
             4 => self.rank_sums(view, depth, team),
-            5 if nests => self.rounds(view, depth, team),
+            5 if nests => self.loop_of_worksharing(view, depth, team),
             _ => {
                 let cut = self.cut_of(view, team);
                 self.shared_loop(view, depth, team, cut, None);
@@ -59,9 +59,9 @@ impl Writer {
         }
     }
 
-    fn cut_of(&mut self, view: &View, team: &Team) -> Cut {
-        self.cut(&View {
-            own: team.left.clone(),
+    fn cut_of(&mut self, view: &CellAccess, team: &Team) -> Distribution {
+        self.distribution(&CellAccess {
+            own: team.unused_cells.clone(),
             ..view.clone()
         })
     }
@@ -82,13 +82,13 @@ impl Writer {
     /// Emits a worksharing loop; `summed` holds the contributions.
     fn shared_loop(
         &mut self,
-        view: &View,
+        view: &CellAccess,
         depth: u32,
         team: &mut Team,
-        cut: Cut,
+        cut: Distribution,
         summed: Option<&str>,
     ) {
-        let (_, rest) = self.split(&team.left, cut.count * cut.step);
+        let (_, rest) = self.split(&team.unused_cells, cut.count * cut.cells_per_iteration);
         let nowait = rest.is_some() && self.one_in(2);
         let (word, chunk) = self.schedule();
         let again = nowait && word.starts_with("static") && self.one_in(2);
@@ -101,8 +101,8 @@ impl Writer {
             ));
             let visible = self.values.len();
             self.values.push(index.clone());
-            let own = self.share(&team.left, &index, cut);
-            self.block(&view.part(own, None, cut.count), depth - 1);
+            let own = self.iteration_cells(&team.unused_cells, &index, cut);
+            self.block(&view.subview(own, None, cut.count), depth - 1);
             if let Some(place) = summed {
                 let old = self.define(format!("load {place} -> i64"));
                 let value = self.value();
@@ -118,25 +118,25 @@ impl Writer {
         match rest.filter(|_| nowait) {
             Some(rest) => {
                 self.met("loops without a wait between them");
-                team.left = rest;
+                team.unused_cells = rest;
             }
-            None => team.left = view.own.clone(),
+            None => team.unused_cells = view.own.clone(),
         }
     }
 
-    fn single(&mut self, view: &View, depth: u32, team: &mut Team) {
+    fn single(&mut self, view: &CellAccess, depth: u32, team: &mut Team) {
         self.met("single");
-        let cells = 1 + self.random.below(team.left.cells);
-        let nowait = cells < team.left.cells && self.one_in(2);
-        let (own, rest) = self.split(&team.left, cells);
+        let cells = 1 + self.random.below(team.unused_cells.cells);
+        let nowait = cells < team.unused_cells.cells && self.one_in(2);
+        let (own, rest) = self.split(&team.unused_cells, cells);
         self.line(if nowait {
             "single nowait {"
         } else {
             "single {"
         });
-        self.region(&view.part(own, None, 1), depth - 1);
+        self.region(&view.subview(own, None, 1), depth - 1);
         self.line("}");
-        team.left = match rest.filter(|_| nowait) {
+        team.unused_cells = match rest.filter(|_| nowait) {
             Some(rest) => rest,
             None => view.own.clone(),
         };
@@ -155,8 +155,8 @@ impl Writer {
     }
 
     /// Emits a loop that adds to memory of each rank, later added to a common sum.
-    fn rank_sums(&mut self, view: &View, depth: u32, team: &mut Team) {
-        let place = if view.alone && self.one_in(2) {
+    fn rank_sums(&mut self, view: &CellAccess, depth: u32, team: &mut Team) {
+        let place = if view.no_concurrency && self.one_in(2) {
             self.met("cell of each rank");
             let number = self.define(format!("add {}, {SUMS}", team.rank));
             self.define(format!("addr inbounds i64, %sums, {number}"))
@@ -180,24 +180,24 @@ impl Writer {
     }
 
     /// Emits a loop around worksharing ops; an iteration begins after all ranks ended the previous one.
-    fn rounds(&mut self, view: &View, depth: u32, team: &mut Team) {
+    fn loop_of_worksharing(&mut self, view: &CellAccess, depth: u32, team: &mut Team) {
         self.met("team's loop in a loop");
         let index = self.name();
         let times = 1 + self.random.below(3);
         self.line(format!("barrier team\nfor {index} < {times} {{"));
-        team.left = view.own.clone();
+        team.unused_cells = view.own.clone();
         let visible = self.values.len();
         self.values.push(index);
-        let view = View {
+        let view = CellAccess {
             runs: view.runs * times,
             repeated: true,
             ..view.clone()
         };
         for _ in 0..1 + self.random.below(3) {
-            self.shared(&view, depth, team, false);
+            self.worksharing_op(&view, depth, team, false);
         }
         self.line("barrier team\nyield\n}");
         self.values.truncate(visible);
-        team.left = view.own.clone();
+        team.unused_cells = view.own.clone();
     }
 }

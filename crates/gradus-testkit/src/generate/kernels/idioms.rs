@@ -3,10 +3,10 @@
 //!
 //! Each idiom uses separate memory, independent of the modes of other arrays.
 
-use super::{KEYS, UPS, Writer};
+use super::{ATOMIC_CELLS, KEY_CELLS, Writer};
 
 /// The commutative atomic operations, one per cell of `%ups`.
-const CHANGES: &[&str] = &["max", "min", "umax", "umin", "and", "or", "xor", "sub"];
+const COMMUTATIVE_ATOMICS: &[&str] = &["max", "min", "umax", "umin", "and", "or", "xor", "sub"];
 const ORDERS: &[&str] = &["monotonic", "monotonic", "acq_rel", "seq_cst"];
 
 impl Writer {
@@ -14,13 +14,13 @@ impl Writer {
 
     /// Emits communication of a warp's threads through volatile memory in lockstep. Warp barriers, seen by
     /// the interpreter only, encode the lockstep.
-    pub(super) fn in_step(&mut self) {
+    pub(super) fn lockstep(&mut self) {
         self.met(true, "warps in step");
         let value = self.value();
-        self.step_store(&value);
+        self.lockstep_store(&value);
         match self.random.below(3) {
-            0 => self.steps_in_branch(),
-            1 => self.steps_in_loop(),
+            0 => self.lockstep_in_branch(),
+            1 => self.lockstep_in_loop(),
             _ => {
                 for _ in 0..1 + self.random.below(3) {
                     let far = (1 + self.random.below(16)).to_string();
@@ -32,7 +32,7 @@ impl Writer {
         self.own.push(result);
     }
 
-    fn step_store(&mut self, value: &str) {
+    fn lockstep_store(&mut self, value: &str) {
         self.line("barrier warp");
         self.line(&format!("store volatile {value}, %ownsteps"));
         self.line("barrier warp");
@@ -40,7 +40,7 @@ impl Writer {
 
     /// Returns the element of the thread `far` lanes further on, or the thread's own element if none
     /// exists.
-    fn lanes_on(&mut self, array: &str, far: &str, how: &str) -> String {
+    fn other_lane_element(&mut self, array: &str, far: &str, how: &str) -> String {
         let lane = self.define("and %t, 31");
         let moved = self.define(&format!("{how} {lane}, {far}"));
         let moved = self.define(&format!("and {moved}, 31"));
@@ -53,16 +53,16 @@ impl Writer {
     }
 
     fn step(&mut self, far: &str) {
-        let at = self.lanes_on("steps", far, "add");
+        let at = self.other_lane_element("steps", far, "add");
         let other = self.define(&format!("load volatile {at} -> i64"));
         let own = self.define("load volatile %ownsteps -> i64");
         let sum = self.combined(&own, &other);
-        self.step_store(&sum);
+        self.lockstep_store(&sum);
     }
 
     /// Whole warps enter the branch or skip it. For the interpreter, other warps execute equally many
     /// barriers.
-    fn steps_in_branch(&mut self) {
+    fn lockstep_in_branch(&mut self) {
         self.met(true, "some warps in step");
         let steps = 1 + self.random.below(2);
         let bit = self.define("and %t, 32");
@@ -86,7 +86,7 @@ impl Writer {
         self.line("}");
     }
 
-    fn steps_in_loop(&mut self) {
+    fn lockstep_in_loop(&mut self) {
         self.met(true, "loop in step");
         let start = *self.random.pick(&[16, 8, 4]);
         let far = self.name();
@@ -101,7 +101,7 @@ impl Writer {
     }
 
     /// Emits a shuffle: a thread stores a number and loads another lane's.
-    pub(super) fn said(&mut self) {
+    pub(super) fn shuffle(&mut self) {
         self.met(true, "lanes speak");
         let value = self.value();
         self.line(&format!("store {value}, %ownlanes"));
@@ -111,14 +111,14 @@ impl Writer {
             _ => (1 + self.random.below(16)).to_string(),
         };
         let how = *self.random.pick(&["add", "sub", "xor"]);
-        let at = self.lanes_on("lanes", &far, how);
+        let at = self.other_lane_element("lanes", &far, how);
         let heard = self.define(&format!("load {at} -> i64"));
         self.own.push(heard);
         self.line("barrier block");
     }
 
     /// Emits code for threads whose number is a multiple only.
-    pub(super) fn every_so_many(&mut self) {
+    pub(super) fn sparse_threads(&mut self) {
         self.line("barrier block");
         let rank = match self.random.below(2) {
             0 => "%t".to_string(),
@@ -127,7 +127,7 @@ impl Writer {
         let rest = match self.random.below(3) {
             0 => {
                 self.met(true, "remainder of threads");
-                let value = self.common_value();
+                let value = self.uniform_value();
                 let value = self.named(value);
                 let low = self.define(&format!("and {value}, 15"));
                 let of = self.define(&format!("add {low}, 1"));
@@ -138,7 +138,7 @@ impl Writer {
                 self.met(true, "every so many-th thread");
                 let mask = match self.random.below(4) {
                     0 => {
-                        let value = self.common_value();
+                        let value = self.uniform_value();
                         let value = self.named(value);
                         self.define(&format!("and {value}, 31"))
                     }
@@ -147,7 +147,7 @@ impl Writer {
                         self.define(&format!("add %m, {above}"))
                     }
                 };
-                let plus = self.common_value();
+                let plus = self.uniform_value();
                 let place = match self.random.below(2) {
                     0 => rank,
                     _ => self.define(&format!("add {rank}, {plus}")),
@@ -159,9 +159,9 @@ impl Writer {
         self.line(&format!("if {chosen} {{"));
         self.region(|w| {
             for _ in 0..1 + w.random.below(3) {
-                w.plain(1);
+                w.thread_statement(1);
             }
-            w.mine();
+            w.own_cell_statement();
             w.line("yield");
         });
         self.line("} else {");
@@ -178,7 +178,7 @@ impl Writer {
         let ty = *self.random.pick(&["i64", "i32"]);
         let first = *self.random.pick(&[0, 1, 16, 17, 90]);
         // A sequential search reads no key beyond the last, for any limit.
-        let most = 3 * KEYS - 2;
+        let most = 3 * KEY_CELLS - 2;
         let wanted = match self.random.below(3) {
             0 => (most - self.random.below(14)).to_string(),
             _ => {
@@ -188,14 +188,14 @@ impl Writer {
         };
         let limit = match self.random.below(3) {
             0 => {
-                let limit = self.common_value();
-                let limit = self.index(limit, &(KEYS + KEYS / 2).to_string());
+                let limit = self.uniform_value();
+                let limit = self.index(limit, &(KEY_CELLS + KEY_CELLS / 2).to_string());
                 match ty {
                     "i32" => self.define(&format!("trunc {limit} -> i32")),
                     _ => limit,
                 }
             }
-            _ => format!("{ty} {}", KEYS + self.random.below(KEYS / 2)),
+            _ => format!("{ty} {}", KEY_CELLS + self.random.below(KEY_CELLS / 2)),
         };
         let (x, found, go, next, place) = (
             self.name(),
@@ -238,7 +238,7 @@ impl Writer {
     }
 
     /// Emits a read at a row-major index computed in 32 bits, and a number that may wrap.
-    pub(super) fn short_row(&mut self) {
+    pub(super) fn row_major_index(&mut self) {
         self.met(true, "short row");
         let row = match self.dims {
             1 => "%b".to_string(),
@@ -247,7 +247,7 @@ impl Writer {
         let [column, row, long] =
             ["%t0", &row, "%n0"].map(|v| self.define(&format!("trunc {v} -> i32")));
         let before = self.define(&format!("mul nsw {row}, {long}"));
-        let low = self.common_value();
+        let low = self.uniform_value();
         let low = self.named(low);
         let low = self.define(&format!("and {low}, 7"));
         let low = self.define(&format!("trunc {low} -> i32"));
@@ -266,7 +266,7 @@ impl Writer {
     pub(super) fn clamped(&mut self, array: usize) {
         self.met(true, "clamped place");
         let (far, size) = (1 + self.random.below(3), self.size.clone());
-        let limit = self.common_value();
+        let limit = self.uniform_value();
         let limit = self.index(limit, &size);
         let (how, extreme) = *self.random.pick(&[("sub", "smax"), ("add", "smin")]);
         let place = self.define(&format!("{how} nsw %t, {far}"));
@@ -277,15 +277,15 @@ impl Writer {
     }
 
     /// Emits a commutative atomic update of a shared number.
-    pub(super) fn change_in_order_of_none(&mut self) {
+    pub(super) fn commutative_atomic(&mut self) {
         self.met(true, "atomics of other kinds");
-        let cell = self.random.below(UPS);
-        let kind = CHANGES[cell as usize % CHANGES.len()];
+        let cell = self.random.below(ATOMIC_CELLS);
+        let kind = COMMUTATIVE_ATOMICS[cell as usize % COMMUTATIVE_ATOMICS.len()];
         let order = *self.random.pick(ORDERS);
         let value = self.value();
         let value = self.named(value);
         let at = self.define(&format!("addr i64, %ups, {cell}"));
-        let value = match cell < UPS / 2 {
+        let value = match cell < ATOMIC_CELLS / 2 {
             true => value,
             false => self.define(&format!("trunc {value} -> i32")),
         };

@@ -1,6 +1,6 @@
 //! Functions called by iterations.
 
-use super::{LONG, View, Writer};
+use super::{ARRAY_CELLS, View, Writer};
 
 impl Writer {
     /// Emits the functions; early inlining is random.
@@ -18,20 +18,20 @@ impl Writer {
             row: None,
         };
         // `at` is the program's index array; functions have their own.
-        let places = format!("static const int at[{LONG}] = {{3, 1, 4, 1, 5, 9, 2, 6}};");
+        let places = format!("static const int at[{ARRAY_CELLS}] = {{3, 1, 4, 1, 5, 9, 2, 6}};");
         let plain = view(&["p"], &["t"]);
         let own = self.number(&plain, 1);
         let more = self.number(&view(&["p", "q"], &["t", "own[1]", "own[2]"]), 2);
         self.line(format!(
             "{weighted} double weighted_{seed}(const double *p, const double *q, int i, double t) {{\n{places}\n\
-             double own[3] = {{p[i], q[(i * 7) % {LONG}], {own}}}, u = 0;\n\
+             double own[3] = {{p[i], q[(i * 7) % {ARRAY_CELLS}], {own}}}, u = 0;\n\
              for (int k = 0; k < 3; k++) u += 0.2 * own[k] * own[(k + i) % 3] * (k + t);\n\
              return 0.5 * tanh(u) + 0.3 * ({more}); }}"
         ));
         let term = self.number(&view(&["p"], &["t", "u"]), 1);
         self.line(format!(
             "{rowsum} double rowsum_{seed}(const double *p, int i, double t) {{\n{places}\n\
-             double u = 0.2 * t; for (int k = 0; k <= i % 4; k++) u += 0.2 * p[(i + k * 5) % {LONG}] * ({term});\n\
+             double u = 0.2 * t; for (int k = 0; k <= i % 4; k++) u += 0.2 * p[(i + k * 5) % {ARRAY_CELLS}] * ({term});\n\
              return sin(u); }}"
         ));
         let first = self.number(&plain, 1);
@@ -44,7 +44,7 @@ impl Writer {
         self.line(format!(
             "static double deeper_{seed}(const double *p, int depth, int i, double t) {{\n{places}\n\
              if (depth == 0) return 0.5 * t + 0.3 * p[i];\n\
-             return 0.6 * sin(deeper_{seed}(p, depth - 1, (i + 5) % {LONG}, 0.7 * t)) + 0.3 * ({step}); }}"
+             return 0.6 * sin(deeper_{seed}(p, depth - 1, (i + 5) % {ARRAY_CELLS}, 0.7 * t)) + 0.3 * ({step}); }}"
         ));
         self.line(format!(
             "static __attribute__((noinline)) void locked_{seed}(double *p, double t) {{\n\

@@ -1,10 +1,10 @@
 //! The statements of an iteration.
 
-use super::{LONG, ROW, Reduction, View, Writer};
+use super::{ARRAY_CELLS, ROW_CELLS, Reduction, View, Writer};
 
 impl Writer {
     /// Returns an array index, from an iteration's induction variable.
-    fn place(&mut self, view: &View) -> String {
+    fn array_index(&mut self, view: &View) -> String {
         let index = &view.index;
         match self.random.below(8) {
             0 => {
@@ -13,11 +13,11 @@ impl Writer {
             }
             1 | 2 => {
                 self.met("gather");
-                format!("({index} * 7 + 3) % {LONG}")
+                format!("({index} * 7 + 3) % {ARRAY_CELLS}")
             }
             3 => {
                 self.met("gather");
-                format!("({index} + 1) % {LONG}")
+                format!("({index} + 1) % {ARRAY_CELLS}")
             }
             4 => {
                 self.met("gather");
@@ -34,7 +34,7 @@ impl Writer {
     /// Returns a readable cell.
     pub(super) fn cell(&mut self, view: &View) -> String {
         let array = self.random.pick(&view.read).clone();
-        let place = self.place(view);
+        let place = self.array_index(view);
         match array.as_str() {
             "x" => format!("x[({place}) % 8]"),
             _ => format!("{array}[{place}]"),
@@ -108,8 +108,8 @@ impl Writer {
                 view.numbers.push(name);
             }
             1 => self.add(view),
-            2 => self.own_array(view),
-            3 => self.own_block(view),
+            2 => self.private_array(view),
+            3 => self.private_block(view),
             4 | 5 => self.call(view),
             6 => self.fill(view),
             7 => self.locked(view),
@@ -146,7 +146,7 @@ impl Writer {
         }
     }
 
-    fn own_array(&mut self, view: &mut View) {
+    fn private_array(&mut self, view: &mut View) {
         self.met("array of its own");
         let (name, k) = (self.name("own"), self.name("k"));
         let value = self.number(view, 1);
@@ -154,7 +154,7 @@ impl Writer {
         let index = &view.index;
         let gathered = match array.as_str() {
             "x" => format!("x[({index} + {k}) % 8]"),
-            _ => format!("{array}[({index} * 5 + {k}) % {LONG}]"),
+            _ => format!("{array}[({index} * 5 + {k}) % {ARRAY_CELLS}]"),
         };
         self.line(format!(
             "double {name}[4]; for (int {k} = 0; {k} < 4; {k}++) {name}[{k}] = 0.5 * {gathered} + 0.2 * ({value});"
@@ -170,7 +170,7 @@ impl Writer {
     }
 
     /// Emits memory allocated and freed by an iteration.
-    fn own_block(&mut self, view: &mut View) {
+    fn private_block(&mut self, view: &mut View) {
         self.met("block of its own");
         let name = self.name("block");
         let (a, b) = (self.number(view, 1), self.number(view, 1));
@@ -253,16 +253,16 @@ impl Writer {
             _ => format!("{} > 0.1", self.cell(view)),
         };
         self.line(format!("if ({condition}) {{"));
-        self.inside(view, depth);
+        self.nested_statements(view, depth);
         if self.one_in(2) {
             self.line("} else {");
-            self.inside(view, depth);
+            self.nested_statements(view, depth);
         }
         self.line("}");
     }
 
     /// Emits statements whose definitions go out of scope; they end in a write.
-    fn inside(&mut self, view: &View, depth: u32) {
+    fn nested_statements(&mut self, view: &View, depth: u32) {
         let mut inner = view.clone();
         inner.row = None;
         for _ in 0..1 + self.random.below(2) {
@@ -283,9 +283,9 @@ impl Writer {
         };
         self.line(format!("for (int {k} = 0; {k} < {end}; {k}++) {{"));
         let mut inner = view.clone();
-        inner.index = format!("(({} + {k}) % {LONG})", view.index);
+        inner.index = format!("(({} + {k}) % {ARRAY_CELLS})", view.index);
         // The cells of a row are indexed by the outer induction variable, indirectly read arrays by both.
-        self.inside(&inner, depth);
+        self.nested_statements(&inner, depth);
         self.line("}");
     }
 
@@ -308,7 +308,7 @@ impl Writer {
         self.met("nested loop");
         let j = self.name("j");
         let inner = View {
-            index: format!("(({} * {ROW} + {j}) % {LONG})", view.index),
+            index: format!("(({} * {ROW_CELLS} + {j}) % {ARRAY_CELLS})", view.index),
             own: Vec::new(),
             adds: false,
             reduced: None,
@@ -317,7 +317,7 @@ impl Writer {
         };
         let value = self.number(&inner, 2);
         self.line(format!(
-            "#pragma omp parallel for\nfor (int {j} = 0; {j} < {ROW}; {j}++) ({row})[{j}] = 0.7 * ({value});"
+            "#pragma omp parallel for\nfor (int {j} = 0; {j} < {ROW_CELLS}; {j}++) ({row})[{j}] = 0.7 * ({value});"
         ));
     }
 }
