@@ -8,7 +8,7 @@ macro_rules! programs {
     ($($name:ident: $n:literal, $source:literal;)*) => { $(
         #[test]
         fn $name() {
-            check_standard($source, $n);
+            check_three_ways($source, $n);
         }
     )* };
 }

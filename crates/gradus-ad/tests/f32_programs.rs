@@ -4,13 +4,13 @@
 //! In the sources, `REAL` is the precision under test.
 
 mod support;
-use support::check_floats;
+use support::check_single_precision;
 
 macro_rules! programs {
     ($($name:ident: $n:literal, $source:literal;)*) => { $(
         #[test]
         fn $name() {
-            check_floats($source, $n);
+            check_single_precision($source, $n);
         }
     )* };
 }

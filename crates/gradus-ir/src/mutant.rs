@@ -5,7 +5,7 @@
 //! [`plant`] does not exist. The planted fault is thread-local: the only state outside plain options, and out
 //! of the user's reach.
 //!
-//! To add a fault: one line in the table below, and `if planted(Mutant::Name)` in the code.
+//! To add a fault: one line in the table below, and `if is_planted(Mutant::Name)` in the code.
 
 /// The program generator that detects a seeded fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,23 +38,23 @@ macro_rules! mutants {
                 match self { $(Mutant::$name => stringify!($name)),* }
             }
             /// Returns the program generator that detects the fault.
-            pub fn told_by(self) -> ToldBy {
+            pub fn told_by(self) -> DetectedBy {
                 use Mutant::*;
                 match self {
-                    NeighboursAcrossParts | LanesInTurnSwapped | SignsChooseOther
-                    | ExtremeOfAllLanes
+                    AdjacentAcrossHalves | EvenOddLanesSwapped | SignBlendSwapped
+                    | ScalarMinInAllLanes
                     | StaticRegistrationsLost
                     | OtherSignDropped
-                    | NotesFollowed => ToldBy::C,
-                    LaunchesMeetUnasked | ThreadsMeetUnseen | LoadsPassLaunches | StepsMeetLate
-                    | StepsMeetEarly | StretchAnywhere | StretchBySome | MultiplesFromZero
-                    | LastMultipleLost | WrappingMadeLong => ToldBy::Kernels,
-                    LoopsMeetUnasked | SomeWritesForAll | BranchesPassWrites | ListsChangeUnseen => {
-                        ToldBy::ForkJoin
+                    | WriteOnlyBlocksShadowed => DetectedBy::C,
+                    LaunchFusionUnchecked | FusedThreadConflictMissed | HostLoadMovedOverLaunch | LockstepBarrierOnlyAfter
+                    | LockstepBarrierOnlyBefore | SearchRangeUnaligned | SearchTestsLastOnly | SparseLoopFromZero
+                    | SparseLoopLastLost | WrappingIndexWidened => DetectedBy::Kernels,
+                    LoopFusionUnchecked | ConditionalWriteAsUnconditional | BranchMergeAcrossWrites | FusedIndexArraysChange => {
+                        DetectedBy::ForkJoin
                     }
-                    CallersTeamForgotten => ToldBy::Shares,
-                    SharedAddPlain => ToldBy::Threads,
-                    _ => ToldBy::Wide,
+                    CallerTeamIgnored => DetectedBy::Shares,
+                    SharedAddPlain => DetectedBy::Threads,
+                    _ => DetectedBy::Wide,
                 }
             }
             /// Returns a one-line description of the fault (the variant's doc comment).
@@ -245,7 +245,7 @@ pub fn is_planted(mutant: Mutant) -> bool {
 /// Returns whether the fault is planted: always false in a release build.
 #[cfg(not(debug_assertions))]
 #[inline(always)]
-pub fn planted(_: Mutant) -> bool {
+pub fn is_planted(_: Mutant) -> bool {
     false
 }
 

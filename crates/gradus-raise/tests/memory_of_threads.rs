@@ -167,7 +167,7 @@ fn rank_distinction_reports_line() {
           for (int k = 0; k < 39; k++) t[k] = b[i] + k * k;
           a[i] += t[i % 39];
         }";
-    let told = support::told_apart(body);
+    let told = support::team_reason(body);
     let wanted = "an iteration may read memory of its thread's own before it writes it";
     assert_eq!(told, Some((wanted.to_string(), 6)));
 }

@@ -236,15 +236,15 @@ impl<'p> Neg for Expr<'p> {
 
 macro_rules! with_numbers {
     ($($op:ident $method:ident),*) => { $(
-        impl<'p> $op<E<'p>> for f64 {
-            type Output = E<'p>;
-            fn $method(self, b: E<'p>) -> E<'p> {
+        impl<'p> $op<Expr<'p>> for f64 {
+            type Output = Expr<'p>;
+            fn $method(self, b: Expr<'p>) -> Expr<'p> {
                 b.page.num(self).$method(b)
             }
         }
-        impl<'p> $op<f64> for E<'p> {
-            type Output = E<'p>;
-            fn $method(self, b: f64) -> E<'p> {
+        impl<'p> $op<f64> for Expr<'p> {
+            type Output = Expr<'p>;
+            fn $method(self, b: f64) -> Expr<'p> {
                 self.$method(self.page.num(b))
             }
         }

@@ -3,7 +3,7 @@
 
 use crate::bytecode::code::CallSite;
 use crate::externals::{Outcome, defined_arg};
-use crate::run::linearized_replay::{ReplayMode, SmoothOp};
+use crate::run::linearized_replay::{ReplayState, SmoothOp};
 use crate::run::machine::Machine;
 use crate::trap::{Eval, TrapKind, fault};
 use crate::values::arith::{apply_fast_math_flags, maximum};
@@ -107,7 +107,7 @@ impl Machine<'_> {
 
 /// Evaluates one lane.
 fn scalar(
-    way: &mut ReplayMode,
+    way: &mut ReplayState,
     id: MathFn,
     shapes: &[Option<Num>],
     result: &Shape,

@@ -45,7 +45,7 @@ pub(crate) enum SmoothOp {
 
 /// The recording state of a machine.
 #[derive(Debug, Default)]
-pub(crate) enum ReplayMode {
+pub(crate) enum ReplayState {
     /// Neither records nor replays.
     #[default]
     Off,
@@ -58,36 +58,36 @@ pub(crate) enum ReplayMode {
 impl Machine<'_> {
     /// Starts recording comparisons and smooth operations.
     pub fn start_recording(&mut self) {
-        self.replay = ReplayMode::Noted(Vec::new());
+        self.replay = ReplayState::Recording(Vec::new());
     }
     /// Returns the events recorded since [`Machine::note_way`].
     pub fn recorded_steps(self) -> Vec<ReplayStep> {
         match self.replay {
-            ReplayMode::Noted(all) => all,
+            ReplayState::Recording(all) => all,
             _ => Vec::new(),
         }
     }
     /// Starts a replay of an earlier run: comparisons return the recorded results regardless of the operands;
     /// control flow therefore equals the earlier run's control flow.
     pub fn start_replay(&mut self, earlier: Vec<ReplayStep>, curves: ReplayMode) {
-        self.replay = ReplayMode::Given(earlier.into_iter(), curves);
+        self.replay = ReplayState::Replaying(earlier.into_iter(), curves);
     }
     /// Returns whether a replay has consumed all recorded events.
     pub fn has_replayed_all(&self) -> bool {
-        matches!(&self.replay, ReplayMode::Given(rest, _) if rest.len() == 0)
+        matches!(&self.replay, ReplayState::Replaying(rest, _) if rest.len() == 0)
     }
 }
 
-impl ReplayMode {
+impl ReplayState {
     /// Returns the result of a comparison whose evaluated result is `own`.
     pub fn comparison_result(&mut self, own: Value) -> Eval<Value> {
         match self {
-            ReplayMode::Own => Ok(own),
-            ReplayMode::Noted(all) => {
+            ReplayState::Off => Ok(own),
+            ReplayState::Recording(all) => {
                 all.push(ReplayStep(Kind::Comparison(own.clone())));
                 Ok(own)
             }
-            ReplayMode::Given(rest, _) => match rest.next() {
+            ReplayState::Replaying(rest, _) => match rest.next() {
                 Some(ReplayStep(Kind::Comparison(earlier))) => Ok(earlier),
                 _ => diverged("a comparison"),
             },
@@ -96,7 +96,7 @@ impl ReplayMode {
 
     /// Returns whether the machine neither records nor replays.
     pub fn is_off(&self) -> bool {
-        matches!(self, ReplayMode::Own)
+        matches!(self, ReplayState::Off)
     }
 
     /// Returns the result of a smooth operation at `x`; `None` if the interpreter does not implement the
@@ -111,12 +111,12 @@ impl ReplayMode {
             return Ok(function(x));
         }
         match self {
-            ReplayMode::Own => Ok(function(x)),
-            ReplayMode::Noted(all) => {
+            ReplayState::Off => Ok(function(x)),
+            ReplayState::Recording(all) => {
                 all.push(ReplayStep(Kind::Bend(bend, x)));
                 Ok(function(x))
             }
-            ReplayMode::Given(rest, curves) => match rest.next() {
+            ReplayState::Replaying(rest, curves) => match rest.next() {
                 Some(ReplayStep(Kind::Bend(of, at))) if of == bend => Ok(match curves {
                     ReplayMode::Exact => function(x),
                     ReplayMode::Linearized => tangent_plane(bend, at, x, function),

@@ -5,7 +5,7 @@ use crate::bytecode::decode::{Symbols, constant, decode};
 use crate::memory::{Memory, ObjectKind};
 use crate::parallel::races::Races;
 use crate::parallel::ranks::Group;
-use crate::run::linearized_replay::ReplayMode;
+use crate::run::linearized_replay::ReplayState;
 use crate::trap::{Eval, Fault, Trap, TrapKind, fault};
 use crate::values::value::{Address, Value};
 use gradus_ir::{Body, Entity, FuncId, OpPrinter, Symbol, Unit};
@@ -89,7 +89,7 @@ pub struct Machine<'u> {
     pub(crate) type_ids: Vec<u64>,
     pub(crate) errno: Option<Address>,
     pub(crate) random: u64,
-    pub(crate) replay: ReplayMode,
+    pub(crate) replay: ReplayState,
     memory_init: Eval<()>,
 }
 
@@ -118,7 +118,7 @@ impl<'u> Machine<'u> {
             caught: Vec::new(),
             type_ids: Vec::new(),
             errno: None,
-            replay: ReplayMode::Own,
+            replay: ReplayState::Off,
             memory_init: Ok(()),
         };
         machine.memory_init = machine.init_memory();

@@ -168,8 +168,8 @@ macro_rules! loops {
             step: $signed,
             chunk: $signed,
         ) {
-            let Some(member) = member().filter(|_| schedule & SCHEDULE < DISTRIBUTE) else {
-                let f = Function::$Init.needed();
+            let Some(member) = current_rank().filter(|_| schedule & SCHEDULE < DISTRIBUTE) else {
+                let f = Function::$Init.find_or_abort();
                 return call!(
                     f,
                     (Place, i32, i32, *mut i32, *mut $index, *mut $index, *mut $signed, $signed, $signed),
@@ -180,7 +180,7 @@ macro_rules! loops {
             unsafe {
                 let bounds = (*lower as i64, *upper as i64);
                 let part =
-                    static_part(member, schedule, bounds, step.into(), chunk.into(), $read);
+                    static_share(member, schedule, bounds, step.into(), chunk.into(), $read);
                 *lower = part.lower as $index;
                 *upper = part.upper as $index;
                 *stride = part.stride as $signed;
@@ -204,13 +204,13 @@ macro_rules! loops {
             step: $signed,
             chunk: $signed,
         ) {
-            match member() {
+            match current_rank() {
                 Some(member) => {
                     let bounds = (lower as i64, upper as i64);
                     begin_dispatch(member, schedule, bounds, step.into(), chunk.into(), $read);
                 }
                 None => call!(
-                    Function::$Begin.needed(),
+                    Function::$Begin.find_or_abort(),
                     (Place, i32, i32, $index, $index, $signed, $signed),
                     place, thread, schedule, lower, upper, step, chunk
                 ),
@@ -230,14 +230,14 @@ macro_rules! loops {
             upper: *mut $index,
             stride: *mut $signed,
         ) -> i32 {
-            let Some(member) = member() else {
+            let Some(member) = current_rank() else {
                 return call!(
-                    Function::$Next.needed(),
+                    Function::$Next.find_or_abort(),
                     (Place, i32, *mut i32, *mut $index, *mut $index, *mut $signed) -> i32,
                     place, thread, last, lower, upper, stride
                 );
             };
-            let Some((first, end, step, is_last)) = next_part(member) else {
+            let Some((first, end, step, is_last)) = next_dispatch_chunk(member) else {
                 return 0;
             };
             // SAFETY: promised by the caller.
@@ -274,12 +274,12 @@ macro_rules! entries {
         /// The contract of the OpenMP library's function applies.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(place: Place, thread: i32, $($arg: $ty),*) $(-> $result)? {
-            match member() {
+            match current_rank() {
                 Some($member) => $ours,
                 None => {
                     $(let $other = $with;)?
                     call!(
-                        Function::$Name.needed(),
+                        Function::$Name.find_or_abort(),
                         (Place, i32, $($ty),*) $(-> $result)?,
                         place, thread, $($arg),*
                     )

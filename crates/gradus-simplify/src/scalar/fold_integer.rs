@@ -3,7 +3,7 @@
 use crate::scalar::constants::{integer_constant, integer_splat};
 use crate::scalar::fold::{has_one_use, negated_operand};
 use gradus_ir::externals::{ExternalFn, IntFn};
-use gradus_ir::integers::{fold_binary, fold_cast, fold_icmp, mask};
+use gradus_ir::integers::{self, fold_icmp, mask};
 use gradus_ir::{BinaryOp, Builder, CastOp, Flags, IntPredicate, Op, OpKind, Type, Value};
 
 /// Folds a binary integer op.
@@ -16,7 +16,7 @@ pub(crate) fn fold_binary(b: &mut Builder, op: Op, binary: BinaryOp) -> Option<V
         integer_splat(b.unit, b.body, y),
     );
     if let (Some((vx, bits)), Some((vy, _))) = (cx, cy) {
-        let value = fold_binary(binary, bits, vx, vy)?;
+        let value = integers::fold_binary(binary, bits, vx, vy)?;
         return integer_constant(b, ty, value);
     }
     let bits = b.unit.types.int_bits(ty)?;
@@ -214,7 +214,7 @@ pub(crate) fn fold_cast(b: &mut Builder, op: Op) -> Option<Value> {
     let (x, to) = (b.body.operand(op, 0), b.body.ty(b.body.result(op)));
     let bits = b.unit.types.int_bits(to);
     if let (Some((n, from)), Some(bits)) = (integer_splat(b.unit, b.body, x), bits)
-        && let Some(value) = fold_cast(outer, from, bits, n)
+        && let Some(value) = integers::fold_cast(outer, from, bits, n)
         && has_same_lane_count(b, x, op)
     {
         return integer_constant(b, to, value);

@@ -11,7 +11,7 @@
 use crate::generate::ParallelCProgram;
 use crate::oracle::check::{Runner, Vector, Verdict, check_all_points, directions, points};
 use crate::oracle::ir_check::{matches_interpreter_in_one_unit, run_along_path};
-use crate::run::c_compile::compile_derivatives;
+use crate::run::c_compile::compile_c_derivatives;
 use crate::run::compiled_module::{Loaded, Subject};
 use crate::run::pool;
 use gradus_ir::{FuncId, Unit, parse, verify};
@@ -145,12 +145,13 @@ impl SerialAndParallel {
             ..Options::default()
         };
         let flags = [way.flags, &["-fopenmp"]].concat();
-        let (parallel, refused) = compile_derivatives(&sources, &subjects, &flags, options(true))?;
+        let (parallel, refused) =
+            compile_c_derivatives(&sources, &subjects, &flags, options(true))?;
         if refused.iter().any(Option::is_some) {
             return Ok(Err(refused));
         }
         let (serial, refused) =
-            compile_derivatives(&sources, &subjects, way.flags, options(false))?;
+            compile_c_derivatives(&sources, &subjects, way.flags, options(false))?;
         if refused.iter().any(Option::is_some) {
             return Ok(Err(refused));
         }

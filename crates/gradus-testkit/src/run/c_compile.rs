@@ -31,7 +31,7 @@ pub fn check_c(programs: &[CProgram], flags: &[&str]) -> Result<Vec<Verdict>, St
             single: p.single,
         })
         .collect();
-    let (made, verdicts) = compile_derivatives(&sources, &subjects, flags, Options::default())?;
+    let (made, verdicts) = compile_c_derivatives(&sources, &subjects, flags, Options::default())?;
     let loaded = made.map(|made| made.load(None)).transpose()?;
     // The interpreter is needed only for a derivative that finite differences do not confirm.
     let unit = LazyCell::new(|| {
@@ -58,7 +58,7 @@ pub fn check_c(programs: &[CProgram], flags: &[&str]) -> Result<Vec<Verdict>, St
 ///
 /// # Errors
 /// The compiler refuses the programs.
-pub(crate) fn compile_derivatives(
+pub(crate) fn compile_c_derivatives(
     sources: &[&str],
     subjects: &[Subject],
     flags: &[&str],

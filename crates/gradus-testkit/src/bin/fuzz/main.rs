@@ -288,7 +288,7 @@ fn seed_fault(mutant: Option<Mutant>) {
 
 /// A release build has no faults to seed.
 #[cfg(not(debug_assertions))]
-fn plant(_: Option<Mutant>) {}
+fn seed_fault(_: Option<Mutant>) {}
 
 /// Checks the programs of a child, and prints a line per outcome.
 fn batch(settings: &Settings) {
