@@ -20,6 +20,7 @@ use crate::scev::poly;
 use crate::type_analysis::bit_ranges;
 use crate::type_analysis::type_map::{BitRange, CopyKind, LaneKind};
 use crate::type_analysis::whole_float_moves;
+use crate::type_analysis::whole_float_moves::element_bit;
 use crate::types::lattice;
 use gradus_ir::externals::{
     CompilerIntrinsic, Effects, ExternalFn, GpuFn, IntFn, MemoryFn, SystemFn,
@@ -266,7 +267,7 @@ impl Finder<'_> {
         let lanes = self.facts.words.lanes(self.func, result);
         lanes.iter().all(|lane| match index {
             Some(index) => whole.iter().any(|other| {
-                other.kind == lane.kind && other.bit == index as u32 * bits + lane.bit
+                other.kind == lane.kind && other.bit == element_bit(index, bits) + lane.bit
             }),
             None => {
                 let same =

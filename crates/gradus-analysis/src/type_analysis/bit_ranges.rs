@@ -10,7 +10,9 @@ use crate::call_graph::{CallGraph, Callee};
 use crate::cfg::value_copies;
 use crate::points_to::alias_sets::{AliasSets, CellRef};
 use crate::type_analysis::type_map::{BitRange, LaneKind};
-use crate::type_analysis::whole_float_moves::{bit_moves, member_bit, resizes_vector, runs};
+use crate::type_analysis::whole_float_moves::{
+    bit_moves, element_bit, member_bit, resizes_vector, runs,
+};
 use crate::types::lattice;
 use crate::types::lattice::CellType;
 use gradus_ir::externals::ExternalFn;
@@ -423,13 +425,13 @@ impl BitRangeBuilder<'_> {
                 let whole = body.operand(op, 0);
                 let bits = image_bits(self.unit, body.ty(body.result(op)));
                 if let Some(index) = body.as_int(self.unit, body.operand(op, 1)) {
-                    self.link_part(func, whole, body.result(op), index as u32 * bits);
+                    self.link_part(func, whole, body.result(op), element_bit(index, bits));
                 }
             }
             OpKind::InsertElement => {
                 let bits = image_bits(self.unit, body.ty(body.operand(op, 1)));
                 if let Some(index) = body.as_int(self.unit, body.operand(op, 2)) {
-                    self.insert(func, body, op, index as u32 * bits);
+                    self.insert(func, body, op, element_bit(index, bits));
                 }
             }
             OpKind::Shuffle(mask) => self.shuffle(func, body, op, mask),

@@ -187,7 +187,18 @@ pub(crate) fn member_bit(unit: &Unit, ty: TypeId, path: &[u32]) -> u32 {
             None => break,
         }
     }
-    bytes as u32 * 8
+    u32::try_from(bytes.saturating_mul(8)).map_or(BEYOND, |bit| bit.min(BEYOND))
+}
+
+/// A bit position that no value of a register has. An element or a member beyond has this position, hence it overlaps
+/// nothing.
+const BEYOND: u32 = 1 << 31;
+
+/// Returns the first bit of element `index` of a vector with elements of `bits` bits. An index beyond the vector is
+/// legal, and the result is poison.
+pub(crate) fn element_bit(index: impl TryInto<u32>, bits: u32) -> u32 {
+    let index = index.try_into().unwrap_or(BEYOND);
+    index.saturating_mul(bits).min(BEYOND)
 }
 
 /// Returns the bit ranges contributed by the operands of `or`, `xor` or `add`, if the ranges are disjoint.

@@ -322,7 +322,7 @@ impl<'a> Chain<'a> {
             _ => op,
         };
         let flags = self.body.ops[test].flags;
-        self.fast_math = Some(self.fast_math.map_or(flags, |stated| stated.with(flags)));
+        self.fast_math = Some(self.fast_math.map_or(flags, |stated| stated.and(flags)));
         self.add(self.body.result(op));
         Some(())
     }

@@ -19,7 +19,6 @@ use gradus_ir::{
     BinaryOp, Body, Builder, CastOp, Flags, FuncId, IntPredicate, Op, OpKind, Region, Schedule,
     SpmdKind, TypeId, Unit, Value,
 };
-use std::collections::HashMap;
 
 /// The rank state of the code to emit.
 #[derive(Clone, Copy)]
@@ -40,11 +39,11 @@ impl Lowering<'_> {
         if kind != SpmdKind::Team || dims != 1 {
             return self.ranks_as_loops(body, op);
         }
-        let copies = self.copyprivate_slots(body, op);
+        let slots = self.copyprivate_slots(body, op);
         let region = body.op_regions(op)[0];
         let mut outside = captured_values(body, region);
-        outside.extend(copies.values());
-        let entry = self.team_function(body, region, &outside, &copies);
+        outside.extend(&slots);
+        let entry = self.team_function(body, region, &outside, &slots);
         let b = &mut Builder::new(self.unit, body);
         b.set_insertion_before(op);
         b.loc = b.body.ops[op].loc;
@@ -65,19 +64,23 @@ impl Lowering<'_> {
         serial::lower(self.unit, body, op);
     }
 
-    /// Allocates a slot per copyprivate `single` region, which passes the yielded values to all ranks.
-    fn copyprivate_slots(&mut self, body: &mut Body, op: Op) -> HashMap<Op, Value> {
+    /// Allocates a slot per copyprivate `single` region of the team, in order. The slot passes the yielded values to
+    /// all ranks.
+    fn copyprivate_slots(&mut self, body: &mut Body, op: Op) -> Vec<Value> {
         let region = body.op_regions(op)[0];
         let copies = |op: &Op| matches!(body.kind(*op), OpKind::Single { copy: true, .. });
-        let singles: Vec<Op> = body.walk(region).filter(copies).collect();
-        let mut places = HashMap::new();
+        let singles: Vec<Op> = shared_ops(body, region)
+            .into_iter()
+            .filter(copies)
+            .collect();
+        let mut slots = Vec::new();
         for single in singles {
             let results = body.results(single).to_vec();
             let block = block_type(self.unit, body, &results);
             let b = &mut Builder::new(self.unit, body);
-            places.insert(single, entry_alloca(b, block));
+            slots.push(entry_alloca(b, block));
         }
-        places
+        slots
     }
 
     fn team_function(
@@ -85,17 +88,10 @@ impl Lowering<'_> {
         source: &Body,
         region: Region,
         outside: &[Value],
-        copies: &HashMap<Op, Value>,
+        slots: &[Value],
     ) -> FuncId {
         let (ptr, int) = (self.unit.types.ptr(), self.unit.types.int(32));
         let block = block_type(self.unit, source, outside);
-        // Regions are cloned in walk order, hence the n-th copyprivate single stays the n-th.
-        let is_copy = |op: &Op| copies.contains_key(op);
-        let places: Vec<Value> = source
-            .walk(region)
-            .filter(is_copy)
-            .map(|op| copies[&op])
-            .collect();
         self.outline("team", None, &[ptr, int, int, ptr], |b| {
             let given = b.body.params().to_vec();
             let values = load_fields(b, block, given[3]);
@@ -115,9 +111,10 @@ impl Lowering<'_> {
             } else {
                 b.return_(None);
             }
-            let places: Vec<Value> = places
+            // The clone keeps the order of ops, hence the n-th copyprivate single stays the n-th.
+            let places: Vec<Value> = slots
                 .iter()
-                .map(|p| copied_value(b, source, &map, *p))
+                .map(|slot| copied_value(b, source, &map, *slot))
                 .collect();
             lower_worksharing(b, &given, &places);
         })
@@ -167,7 +164,7 @@ fn lower_worksharing(b: &mut Builder<'_>, given: &[Value], places: &[Value]) {
         end,
     };
     let mut places = places.iter();
-    for op in shared_ops(b.body) {
+    for op in shared_ops(b.body, b.body.root()) {
         b.set_insertion_before(op);
         b.loc = b.body.ops[op].loc;
         match *b.body.kind(op) {
@@ -195,10 +192,10 @@ fn lower_worksharing(b: &mut Builder<'_>, given: &[Value], places: &[Value]) {
     }
 }
 
-/// Returns the worksharing ops and barriers of the body's team, without nested teams.
-fn shared_ops(body: &Body) -> Vec<Op> {
+/// Returns the worksharing ops and barriers of the team that runs `region`, in order, without those of nested teams.
+fn shared_ops(body: &Body, region: Region) -> Vec<Op> {
     let mut found = Vec::new();
-    let mut open = vec![body.first(body.root())];
+    let mut open = vec![body.first(region)];
     while let Some(next) = open.pop() {
         let Some(op) = next else {
             continue;

@@ -78,13 +78,13 @@ pub(super) fn shuffle(
     b.loc = b.body.ops[call].loc;
     let own = b.addr(ty, memory, place.thread);
     b.store(args[1], own);
-    emit_barrier(&mut b);
+    emit_barrier(&mut b, BarrierScope::Warp);
     let lane = source_lane(&mut b, place.lane, args[2], args[3], how);
     let first = b.sub(place.thread, place.lane);
     let from = b.add(first, lane);
     let other = b.addr(ty, memory, from);
     let value = b.load(ty, other);
-    emit_barrier(&mut b);
+    emit_barrier(&mut b, BarrierScope::Warp);
     let result = b.body.result(call);
     b.body.replace_uses(result, value);
     b.body.erase(call);
@@ -150,10 +150,12 @@ pub(super) fn lower_vote(
     (question, mask, holds): (Vote, Option<Value>, Option<Value>),
 ) {
     let int = unit.types.int(32);
-    let words = if question.of_warp() {
-        u64::from(MAX_BLOCK_THREADS >> WARP_SHIFT)
-    } else {
-        1
+    let (words, scope) = match question.of_warp() {
+        true => (
+            u64::from(MAX_BLOCK_THREADS >> WARP_SHIFT),
+            BarrierScope::Warp,
+        ),
+        false => (1, BarrierScope::Block),
     };
     let memory = allocate_shared(unit, body, launch, int, words);
     let mut b = Builder::new(unit, body);
@@ -170,7 +172,7 @@ pub(super) fn lower_vote(
     let said = vote_operand(&mut b, question, holds);
     let zero = b.int(int, 0);
     b.store(zero, word);
-    emit_barrier(&mut b);
+    emit_barrier(&mut b, scope);
     let (op, said) = match question.of_warp() {
         true => (RmwOp::Or, b.binary(BinaryOp::Shl, said, place.lane)),
         false => (RmwOp::Add, said),
@@ -180,9 +182,9 @@ pub(super) fn lower_vote(
         ..Access::plain(4)
     };
     b.value(OpKind::AtomicRmw(op, access), &[word, said], int);
-    emit_barrier(&mut b);
+    emit_barrier(&mut b, scope);
     let mut answer = b.load(int, word);
-    emit_barrier(&mut b);
+    emit_barrier(&mut b, scope);
     if let Some(mask) = mask {
         answer = b.binary(BinaryOp::And, answer, mask);
     }
@@ -212,8 +214,8 @@ fn vote_operand(b: &mut Builder, question: Vote, holds: Option<Value>) -> Value 
     b.cast(CastOp::ZExt, says, int)
 }
 
-fn emit_barrier(b: &mut Builder) {
-    b.op(OpKind::Barrier(BarrierScope::Warp), &[], &[], 0);
+fn emit_barrier(b: &mut Builder, scope: BarrierScope) {
+    b.op(OpKind::Barrier(scope), &[], &[], 0);
 }
 
 /// Returns a builder at the start of a launch's block.
