@@ -49,7 +49,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "tidy",
-        arguments: "",
+        arguments: "[--figures] [--retired]",
         summary: "the rules of the house: arrows between crates, headers, sizes, prints, words",
         run: tidy::run,
     },

@@ -5,12 +5,14 @@
 
 use std::ops::Range;
 
-/// The text, twice: each time with everything else blanked.
+/// The text in three views; each view blanks the parts of the two others.
 pub struct Views {
     /// Code, with comments and the insides of strings and characters blanked.
     pub code: String,
     /// Comments alone.
     pub comments: String,
+    /// Insides of strings and characters alone.
+    pub literals: String,
 }
 
 /// A function's name and the offsets from its `fn` to its closing brace.
@@ -51,6 +53,7 @@ pub fn views(text: &str) -> Views {
     Views {
         code: view(Part::Code),
         comments: view(Part::Comment),
+        literals: view(Part::Inside),
     }
 }
 
@@ -184,7 +187,7 @@ pub fn functions(code: &str) -> Vec<Function> {
 }
 
 /// One past the `}` or `;` that ends the item which starts at `start`.
-fn item_end(code: &str, start: usize) -> Option<usize> {
+pub fn item_end(code: &str, start: usize) -> Option<usize> {
     let (mut round, mut curly) = (0i32, 0i32);
     for (i, b) in code.bytes().enumerate().skip(start) {
         match b {
