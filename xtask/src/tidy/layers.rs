@@ -64,6 +64,11 @@ pub fn layer(name: &str) -> Option<u8> {
     find(name).map(|r| r.layer).filter(|&l| l != BESIDE)
 }
 
+/// Returns the names of all crates.
+pub fn crates() -> impl Iterator<Item = &'static str> {
+    LAYERS.iter().map(|row| row.name)
+}
+
 fn find(name: &str) -> Option<&'static Row> {
     LAYERS.iter().find(|r| r.name == name)
 }

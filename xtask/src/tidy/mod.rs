@@ -7,6 +7,8 @@
 //! # Invariants
 //! Each rule has a snippet that breaks it, in the tests of its module.
 
+mod changelog;
+mod commits;
 mod layers;
 mod mentions;
 mod paths;
@@ -122,6 +124,7 @@ pub fn check(root: &Path) -> Outcome<Report> {
         prose.add(file, &text);
         if file.ends_with(".md") {
             findings.extend(mentions::check(file, &text, &files));
+            findings.extend(changelog::check(file, &text));
         }
         if file.ends_with(".rs") {
             findings.extend(source::check(file, &text));
@@ -131,6 +134,10 @@ pub fn check(root: &Path) -> Outcome<Report> {
     let findings = &mut report.findings;
     findings.extend(silence::limits(&silent));
     findings.extend(prose.check());
+    match commits::check(root) {
+        Ok(found) => findings.extend(found),
+        Err(reason) => report.notes.push(reason),
+    }
     report.figures = prose.figures();
     report.findings.sort();
     report.retired.sort();
