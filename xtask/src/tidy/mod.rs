@@ -9,6 +9,7 @@
 
 mod changelog;
 mod commits;
+mod imports;
 mod layers;
 mod mentions;
 mod paths;
@@ -110,6 +111,7 @@ pub fn check(root: &Path) -> Outcome<Report> {
     let files = tree::files(root)?;
     let mut silent = BTreeMap::new();
     let mut prose = prose::Prose::default();
+    let mut imports = imports::Imports::default();
     for file in &files {
         report.findings.extend(tree::name(file));
         let bytes = std::fs::read(root.join(file))
@@ -129,16 +131,19 @@ pub fn check(root: &Path) -> Outcome<Report> {
         if file.ends_with(".rs") {
             findings.extend(source::check(file, &text));
             findings.extend(silence::check(file, &text, &mut silent));
+            imports.add(file, &text);
         }
     }
     let findings = &mut report.findings;
     findings.extend(silence::limits(&silent));
     findings.extend(prose.check());
+    findings.extend(imports.check());
     match commits::check(root) {
         Ok(found) => findings.extend(found),
         Err(reason) => report.notes.push(reason),
     }
     report.figures = prose.figures();
+    report.figures.extend(imports.figures());
     report.findings.sort();
     report.retired.sort();
     Ok(report)
