@@ -1,7 +1,9 @@
-//! Splits Rust text into what is code and what is comment, and finds functions and test code in it.
+//! Scanner for Rust text: separates code, comments and literals, and finds functions and test items.
 //!
-//! Not a parser: a scanner that knows comments, strings and brackets, which is all that the rules ask.
-//! Invariant: every view has the length and the line breaks of the text, so an offset means the same in all.
+//! The scanner knows comments, strings and brackets only, since the rules need no parser.
+//!
+//! # Invariants
+//! Every view has the length and the line breaks of the text, hence an offset has one meaning in all views.
 
 use std::ops::Range;
 
@@ -15,11 +17,11 @@ pub struct Views {
     pub literals: String,
 }
 
-/// A function's name and the offsets from its `fn` to its closing brace.
+/// Name and range of a function.
 pub struct Function {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// From the `f` of `fn` to one past the closing brace.
+    /// Offsets from the `f` of `fn` to one past the closing brace.
     pub span: Range<usize>,
 }
 
@@ -30,7 +32,7 @@ enum Part {
     Inside,
 }
 
-/// The two views of a text.
+/// Returns the views of a text.
 pub fn views(text: &str) -> Views {
     let bytes = text.as_bytes();
     let mut parts = vec![Part::Code; bytes.len()];
@@ -57,8 +59,8 @@ pub fn views(text: &str) -> Views {
     }
 }
 
-/// What starts at `at`: a comment (its whole range), a literal (the range inside its quotes), or code
-/// (an empty range).
+/// Classifies the text at `at`: a comment (returns the whole range), a literal (returns the range inside the
+/// quotes), or code (returns an empty range).
 fn literal_or_comment(bytes: &[u8], at: usize) -> (Part, Range<usize>) {
     let rest = &bytes[at..];
     if rest.starts_with(b"//") {
@@ -120,7 +122,7 @@ fn closing_quote(rest: &[u8], quote: u8) -> usize {
     i.min(rest.len())
 }
 
-/// The offset of the quote that ends a raw string.
+/// Returns the offset of the quote that ends a raw string.
 fn raw_end(bytes: &[u8], start: usize, hashes: usize) -> usize {
     let ends = |i: &usize| {
         bytes[*i] == b'"'
@@ -134,7 +136,8 @@ fn raw_end(bytes: &[u8], start: usize, hashes: usize) -> usize {
     (start..bytes.len()).find(ends).unwrap_or(bytes.len())
 }
 
-/// `'x'` or `'\n'`, not the lifetime `'a`.
+/// Returns whether the text begins with a character (`'x'`, `'
+/// '`) rather than with a lifetime (`'a`).
 fn is_character(rest: &[u8]) -> bool {
     match rest.get(1) {
         Some(b'\\') => true,
@@ -148,7 +151,7 @@ pub(super) fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-/// The words of a code view, each with its offset.
+/// Returns the words of a code view with their offsets.
 pub fn words(code: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -164,7 +167,7 @@ pub fn words(code: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// The functions with a body in a code view, nested ones too.
+/// Returns the functions with a body in a code view, including nested functions.
 pub fn functions(code: &str) -> Vec<Function> {
     let mut found = Vec::new();
     let mut all = words(code).peekable();
@@ -186,7 +189,7 @@ pub fn functions(code: &str) -> Vec<Function> {
     found
 }
 
-/// One past the `}` or `;` that ends the item which starts at `start`.
+/// Returns the offset behind the `}` or `;` that ends the item at `start`.
 pub fn item_end(code: &str, start: usize) -> Option<usize> {
     let (mut round, mut curly) = (0i32, 0i32);
     for (i, b) in code.bytes().enumerate().skip(start) {
@@ -207,7 +210,7 @@ pub fn item_end(code: &str, start: usize) -> Option<usize> {
     None
 }
 
-/// The ranges of items under `#[cfg(test)]`.
+/// Returns the ranges of items under `#[cfg(test)]`.
 pub fn test_items(code: &str) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();
     for mark in ["#[cfg(test)]", "#[cfg(all(test"] {
@@ -219,7 +222,7 @@ pub fn test_items(code: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// The line, from 1, of an offset.
+/// Returns the line, from 1, of an offset.
 pub fn line(text: &str, at: usize) -> usize {
     1 + text.as_bytes()[..at]
         .iter()
