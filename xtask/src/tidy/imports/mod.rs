@@ -66,8 +66,9 @@ impl Imports {
             match cycles.largest.is_empty() {
                 true => format!("{folder}: no cycle"),
                 false => format!(
-                    "{folder}: {:.1} % of the lines lie in cycles; the largest, {:.1} %: {}",
+                    "{folder}: {:.1} % of the lines lie in {} cycles; the largest, {:.1} %: {}",
                     cycles.percent,
+                    cycles.number,
                     cycles.largest_percent,
                     cycles.largest.join(", ")
                 ),
@@ -80,6 +81,8 @@ impl Imports {
 /// Cycles of one crate.
 #[derive(Debug, Default)]
 struct Cycles {
+    /// Number of cycles of several nodes.
+    number: usize,
     /// Percentage of lines in any cycle of several nodes.
     percent: f64,
     /// Percentage of lines in the largest cycle.
@@ -95,6 +98,7 @@ impl Cycles {
         let lines: Vec<usize> = cycles.iter().map(|nodes| graph.lines_of(nodes)).collect();
         let largest = (0..cycles.len()).max_by_key(|&at| lines[at]);
         Cycles {
+            number: cycles.len(),
             percent: percent(lines.iter().sum()),
             largest_percent: largest.map_or(0.0, |at| percent(lines[at])),
             largest: largest.map_or_else(Vec::new, |at| cycles[at].clone()),

@@ -146,11 +146,11 @@ fn is_form_of(word: &str, term: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::text::page;
+    use super::super::text::{Extent, page};
     use super::*;
 
     fn of(text: &str) -> Counts {
-        count(&page(text))
+        count(&page(text, Extent::Sentences))
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod vocabulary;
 use super::Finding;
 use count::Counts;
 use std::collections::BTreeMap;
+use text::Extent;
 
 /// Pages at the root of the clone that are units.
 const ROOT_PAGES: &[&str] = &[
@@ -36,8 +37,8 @@ impl Prose {
             return;
         };
         let paragraphs = match file.ends_with(".rs") {
-            true => text::comments(text),
-            false => text::page(text),
+            true => text::comments(text, Extent::Sentences),
+            false => text::page(text, Extent::Sentences),
         };
         *self.units.entry(unit.to_owned()).or_default() += count::count(&paragraphs);
     }

@@ -1,7 +1,8 @@
 //! Extracts prose from comments, pages and string literals, as paragraphs.
 //!
 //! A paragraph joins its lines by blanks. Code spans, quotations, link targets and web addresses are replaced by
-//! [`FILLER`] of the same length; code blocks, tables, headings and block quotes are dropped.
+//! [`FILLER`] of the same length. Code blocks and block quotes are dropped. Tables and headings are no sentences:
+//! [`Extent`] decides about them.
 //!
 //! # Invariants
 //! An offset in [`Paragraph::text`] maps to a line of the file through [`Paragraph::line`].
@@ -11,6 +12,15 @@ use crate::tidy::scan;
 /// Replaces each byte of text that is no prose. The filler still takes a place in its sentence: a sentence that
 /// begins with a code span has no opening word.
 pub const FILLER: u8 = b'~';
+
+/// Kinds of text to extract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// Sentences only, for counting.
+    Sentences,
+    /// Also headings and rows of tables, each as a paragraph.
+    AllText,
+}
 
 /// Prose without a paragraph break inside.
 #[derive(Debug)]
@@ -30,9 +40,9 @@ impl Paragraph {
 }
 
 /// Returns the paragraphs of a Rust file's comments.
-pub fn comments(text: &str) -> Vec<Paragraph> {
+pub fn comments(text: &str, extent: Extent) -> Vec<Paragraph> {
     let views = scan::views(text);
-    let mut builder = Builder::default();
+    let mut builder = Builder::new(extent);
     let mut style = "";
     let code_lines = views.code.lines();
     for (index, (comment, code)) in views.comments.lines().zip(code_lines).enumerate() {
@@ -53,8 +63,8 @@ pub fn comments(text: &str) -> Vec<Paragraph> {
 }
 
 /// Returns the paragraphs of a Markdown page.
-pub fn page(text: &str) -> Vec<Paragraph> {
-    let mut builder = Builder::default();
+pub fn page(text: &str, extent: Extent) -> Vec<Paragraph> {
+    let mut builder = Builder::new(extent);
     for (index, line) in text.lines().enumerate() {
         builder.line(index + 1, line);
     }
@@ -63,7 +73,7 @@ pub fn page(text: &str) -> Vec<Paragraph> {
 
 /// Returns each line inside the string literals of a Rust file as a paragraph.
 pub fn literals(text: &str) -> Vec<Paragraph> {
-    let mut builder = Builder::default();
+    let mut builder = Builder::new(Extent::AllText);
     for (index, line) in scan::views(text).literals.lines().enumerate() {
         builder.line(index + 1, line.trim());
         builder.end_block();
@@ -72,8 +82,8 @@ pub fn literals(text: &str) -> Vec<Paragraph> {
 }
 
 /// Collects lines into paragraphs.
-#[derive(Default)]
 struct Builder {
+    extent: Extent,
     done: Vec<Paragraph>,
     text: String,
     starts: Vec<(usize, usize)>,
@@ -81,6 +91,16 @@ struct Builder {
 }
 
 impl Builder {
+    fn new(extent: Extent) -> Builder {
+        Builder {
+            extent,
+            done: Vec::new(),
+            text: String::new(),
+            starts: Vec::new(),
+            is_in_fence: false,
+        }
+    }
+
     /// Adds one line of Markdown.
     fn line(&mut self, number: usize, line: &str) {
         let trimmed = line.trim();
@@ -90,9 +110,17 @@ impl Builder {
             return;
         }
         let is_code = self.is_in_fence || self.text.is_empty() && line.starts_with("    ");
-        let is_heading = trimmed.starts_with("# ") || trimmed.starts_with("##");
-        if is_code || trimmed.is_empty() || is_heading || trimmed.starts_with(['|', '>']) {
+        if is_code || trimmed.is_empty() || trimmed.starts_with('>') {
             self.end_paragraph();
+            return;
+        }
+        let is_heading = trimmed.starts_with("# ") || trimmed.starts_with("##");
+        if is_heading || trimmed.starts_with('|') {
+            self.end_paragraph();
+            if self.extent == Extent::AllText {
+                self.push(number, trimmed);
+                self.end_paragraph();
+            }
             return;
         }
         let (body, is_item) = match list_item(trimmed) {
@@ -102,11 +130,16 @@ impl Builder {
         if is_item {
             self.end_paragraph();
         }
+        self.push(number, body);
+    }
+
+    /// Appends a line to the paragraph.
+    fn push(&mut self, number: usize, line: &str) {
         if !self.text.is_empty() {
             self.text.push(' ');
         }
         self.starts.push((self.text.len(), number));
-        self.text.push_str(body);
+        self.text.push_str(line);
     }
 
     fn end_paragraph(&mut self) {
@@ -180,6 +213,14 @@ fn find(bytes: &[u8], pattern: &str, from: usize) -> Option<usize> {
 mod tests {
     use super::*;
 
+    fn comments(text: &str) -> Vec<Paragraph> {
+        super::comments(text, Extent::Sentences)
+    }
+
+    fn page(text: &str) -> Vec<Paragraph> {
+        super::page(text, Extent::Sentences)
+    }
+
     fn texts(paragraphs: &[Paragraph]) -> Vec<&str> {
         paragraphs.iter().map(|p| p.text.as_str()).collect()
     }
@@ -203,6 +244,8 @@ mod tests {
     fn code_tables_headings_and_quotes_are_dropped() {
         let text = "# Title\n\nText.\n\n```c\nint a; // no\n```\n\n| a | b |\n|---|---|\n\n> Quoted.\n\n    indented\n\nEnd.\n";
         assert_eq!(texts(&page(text)), ["Text.", "End."]);
+        let all = super::page("# Title\n\n| a | b |\n", Extent::AllText);
+        assert_eq!(texts(&all), ["# Title", "| a | b |"]);
         let comment = "/// # Errors\n/// Text.\n/// ```\n/// code\n/// ```\n/// - item\n///   goes on\n/// 1. two\nfn a() {}\n";
         assert_eq!(texts(&comments(comment)), ["Text.", "item goes on", "two"]);
     }
