@@ -5,8 +5,10 @@
 
 use super::Finding;
 
+/// Path of the changelog.
 const FILE: &str = "CHANGELOG.md";
 
+/// Largest length of a line, in characters.
 const LINE_CHARS_MAX: usize = 120;
 
 /// Names of sections.

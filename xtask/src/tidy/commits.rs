@@ -12,6 +12,7 @@ use std::process::Command;
 /// Last commit to which the rule does not apply.
 const BASE: &str = "f94ad75f3b3e380b3f5f8e5783e24ef85dc6959c";
 
+/// Largest length of a subject, in characters.
 const SUBJECT_CHARS_MAX: usize = 72;
 
 /// Areas that are no crates.
@@ -48,6 +49,7 @@ fn commits(root: &Path) -> Result<Vec<Commit>, String> {
     Ok(log.split('\u{1}').filter_map(parse).collect())
 }
 
+/// Runs git in the clone and returns its output.
 fn git(root: &Path, arguments: &[&str]) -> Outcome<String> {
     process::capture(Command::new("git").current_dir(root).args(arguments))
 }
@@ -72,6 +74,7 @@ fn judge(commit: &Commit) -> Option<Finding> {
     })
 }
 
+/// Returns the violations of the rule by a commit.
 fn problems(commit: &Commit) -> Vec<String> {
     let mut problems = Vec::new();
     let length = commit.subject.chars().count();
@@ -105,6 +108,7 @@ fn areas(subject: &str) -> Vec<&str> {
     }
 }
 
+/// Returns whether a word is a crate without `gradus-`, or a word of [`AREAS`].
 fn is_area(area: &str) -> bool {
     AREAS.contains(&area)
         || layers::crates().any(|name| name.strip_prefix("gradus-").unwrap_or(name) == area)

@@ -16,6 +16,7 @@ struct Row {
     may: Imports,
 }
 
+/// Returns a row of [`LAYERS`].
 const fn row(name: &'static str, layer: u8, may: Imports) -> Row {
     Row { name, layer, may }
 }
@@ -32,11 +33,16 @@ enum Imports {
 
 /// Layer of crates outside the stack.
 const BESIDE: u8 = u8::MAX;
+/// Imports of a crate directly above the IR.
 const IR: Imports = Imports::Only(&["gradus-ir"]);
+/// Imports of a crate of transforms.
 const TRANSFORM: Imports = Imports::Only(&["gradus-ir", "gradus-edit", "gradus-analysis"]);
+/// Imports of a tool with a user interface.
 const TOOL: Imports = Imports::Only(&["gradus"]);
+/// No imports.
 const NONE: Imports = Imports::Only(&[]);
 
+/// All crates.
 // table
 const LAYERS: &[Row] = &[
     row("gradus-ir", 0, NONE),
@@ -69,6 +75,7 @@ pub fn crates() -> impl Iterator<Item = &'static str> {
     LAYERS.iter().map(|row| row.name)
 }
 
+/// Returns the row of a crate.
 fn find(name: &str) -> Option<&'static Row> {
     LAYERS.iter().find(|r| r.name == name)
 }
@@ -123,10 +130,12 @@ pub fn manifests(root: &Path) -> Outcome<Vec<Manifest>> {
         .collect())
 }
 
+/// Returns the elements of a JSON array; none for another value.
 fn array(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
+/// Reads one package of cargo's metadata.
 fn manifest(root: &Path, package: &Value) -> Manifest {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let path = text(&package["manifest_path"]);
@@ -190,6 +199,7 @@ pub fn check(manifests: &[Manifest]) -> Vec<Finding> {
     findings
 }
 
+/// Returns whether the table allows an import.
 fn allowed(own: &Row, target: &Row, kind: Kind) -> bool {
     match (kind, &own.may) {
         (Kind::Dev, _) => own.name != "xtask",
@@ -200,6 +210,7 @@ fn allowed(own: &Row, target: &Row, kind: Kind) -> bool {
     }
 }
 
+/// Describes the layers of both crates.
 fn reason(own: &Row, target: &Row) -> String {
     let place = |r: &Row| match r.layer {
         BESIDE => "outside the stack".to_owned(),

@@ -5,6 +5,7 @@
 
 use super::Finding;
 
+/// Folders at the root of the clone whose paths are checked.
 const ROOTS: &[&str] = &["crates/", "xtask/", "docs/", "bench/"];
 
 /// Returns the paths in a page that are not among the clone's `files`.
@@ -29,6 +30,7 @@ pub fn check(file: &str, text: &str, files: &[String]) -> Vec<Finding> {
     findings
 }
 
+/// Returns whether a word is a path without a placeholder.
 fn is_path(word: &str) -> bool {
     let placeholder = |part: &str| {
         let letters: Vec<char> = part.chars().filter(|c| c.is_alphabetic()).collect();

@@ -38,6 +38,7 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// Returns a finding.
     fn new(file: &str, line: usize, message: impl Into<String>) -> Finding {
         Finding {
             file: file.into(),

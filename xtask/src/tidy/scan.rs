@@ -25,6 +25,7 @@ pub struct Function {
     pub span: Range<usize>,
 }
 
+/// Kind of a byte of the text.
 #[derive(Clone, Copy, PartialEq)]
 enum Part {
     Code,
@@ -95,6 +96,7 @@ fn literal_or_comment(bytes: &[u8], at: usize) -> (Part, Range<usize>) {
     (Part::Code, at..at)
 }
 
+/// Returns the length of the block comment at the beginning of `rest`; block comments nest.
 fn block_comment(rest: &[u8]) -> usize {
     let (mut depth, mut i) = (0usize, 0);
     while i < rest.len() {
@@ -114,6 +116,7 @@ fn block_comment(rest: &[u8]) -> usize {
     rest.len()
 }
 
+/// Returns the offset of the closing quote, or the length.
 fn closing_quote(rest: &[u8], quote: u8) -> usize {
     let mut i = 0;
     while i < rest.len() && rest[i] != quote {
@@ -147,6 +150,7 @@ fn is_character(rest: &[u8]) -> bool {
     }
 }
 
+/// Returns whether a byte is part of an identifier.
 pub(super) fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }

@@ -61,6 +61,7 @@ const NOTHING: &[&str] = &[
     "Ok(Vec::new())",
 ];
 
+/// Comment that states why a silent return is legal.
 const REASON: &str = "// Not an error:";
 
 /// An `else` block that only returns an empty result, without a reason.
@@ -162,6 +163,7 @@ fn wildcards(file: &str, text: &str) -> Vec<Finding> {
     findings
 }
 
+/// Returns whether the arm of a match names an op with regions.
 fn names_region_op(arm: &str) -> bool {
     const WITH_REGIONS: &[&str] = &[
         "If", "Switch", "Loop", "For", "Invoke", "Scope", "Spawn", "ParFor", "Spmd", "ShareFor",

@@ -5,8 +5,11 @@ use super::layers;
 use super::scan::{self, Views};
 use std::ops::Range;
 
+/// Largest number of lines of a file.
 const MAX_FILE_LINES: usize = 800;
+/// Largest number of lines of a function.
 const MAX_FUNCTION_LINES: usize = 90;
+/// Largest number of `unwrap()` in a file outside tests.
 const MAX_UNWRAPS: usize = 4;
 
 /// Crates with unsafe code.
@@ -41,10 +44,12 @@ impl Source<'_> {
             || self.file.ends_with("/build.rs")
     }
 
+    /// Returns whether an offset is in test code.
     fn in_test(&self, at: usize) -> bool {
         self.is_aside() || self.tests.iter().any(|range| range.contains(&at))
     }
 
+    /// Returns a finding at an offset.
     fn finding(&self, at: usize, message: impl Into<String>) -> Finding {
         Finding::new(self.file, scan::line(self.text, at), message)
     }
@@ -80,8 +85,10 @@ pub fn check(file: &str, text: &str) -> Vec<Finding> {
     findings
 }
 
+/// Rule on one file.
 type Rule = fn(&Source, &mut Vec<Finding>);
 
+/// All rules on one file.
 const RULES: &[Rule] = &[
     header,
     file_size,
@@ -94,6 +101,7 @@ const RULES: &[Rule] = &[
     outside_world,
 ];
 
+/// Requires a header.
 fn header(s: &Source, findings: &mut Vec<Finding>) {
     if !s.text.starts_with("//!") {
         findings.push(s.finding(
@@ -103,6 +111,7 @@ fn header(s: &Source, findings: &mut Vec<Finding>) {
     }
 }
 
+/// Limits the lines of a file.
 fn file_size(s: &Source, findings: &mut Vec<Finding>) {
     let lines = s.text.lines().count();
     if lines > MAX_FILE_LINES {
@@ -115,6 +124,7 @@ fn file_size(s: &Source, findings: &mut Vec<Finding>) {
     }
 }
 
+/// Limits the lines of a function.
 fn function_size(s: &Source, findings: &mut Vec<Finding>) {
     for function in scan::functions(&s.views.code) {
         let lines = s.text[function.span.clone()].lines().count();
@@ -139,6 +149,7 @@ fn is_table(s: &Source, at: usize) -> bool {
         .any(|line| line.starts_with("// table"))
 }
 
+/// Forbids unfinished code, also in tests.
 fn stubs(s: &Source, findings: &mut Vec<Finding>) {
     for name in ["todo!", "unimplemented!", "dbg!"] {
         let found = s
@@ -152,6 +163,7 @@ fn stubs(s: &Source, findings: &mut Vec<Finding>) {
     }
 }
 
+/// Forbids comments on unfinished work.
 fn open_ends(s: &Source, findings: &mut Vec<Finding>) {
     for (at, word) in scan::words(&s.views.comments) {
         if matches!(word, "TODO" | "FIXME" | "XXX" | "HACK") {
@@ -163,6 +175,7 @@ fn open_ends(s: &Source, findings: &mut Vec<Finding>) {
     }
 }
 
+/// Forbids output below the command line.
 fn prints(s: &Source, findings: &mut Vec<Finding>) {
     let binary = s.package() == "gradus-testkit"
         && (s.file.contains("/src/bin/") || s.file.ends_with("/main.rs"));
@@ -179,6 +192,7 @@ fn prints(s: &Source, findings: &mut Vec<Finding>) {
     }
 }
 
+/// Limits `unwrap()` outside tests.
 fn unwraps(s: &Source, findings: &mut Vec<Finding>) {
     let all: Vec<usize> = s.uses(".unwrap()").collect();
     if let Some(&at) = all.get(MAX_UNWRAPS) {
@@ -190,6 +204,7 @@ fn unwraps(s: &Source, findings: &mut Vec<Finding>) {
     }
 }
 
+/// Requires `forbid(unsafe_code)` in the root of a crate without unsafe code.
 fn unsafe_code(s: &Source, findings: &mut Vec<Finding>) {
     let root = s.file.ends_with("/src/lib.rs") || s.file.ends_with("/src/main.rs");
     if root

@@ -18,10 +18,12 @@ struct Term {
     say: &'static str,
 }
 
+/// Returns a row of [`TERMS`].
 const fn term(said: &'static str, within: &'static str, say: &'static str) -> Term {
     Term { said, within, say }
 }
 
+/// All retired words.
 // table
 const TERMS: &[Term] = &[
     term("forward |sweep", "", "forward pass"),
@@ -128,6 +130,7 @@ pub fn hits(file: &str, text: &str) -> Vec<Finding> {
     hits_in(ALL, file, text)
 }
 
+/// Returns the retired words in some kinds of text.
 fn hits_in(parts: &[Part], file: &str, text: &str) -> Vec<Finding> {
     if HISTORY.iter().any(|prefix| file.starts_with(prefix)) {
         return Vec::new();

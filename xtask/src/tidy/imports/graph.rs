@@ -8,6 +8,7 @@ pub struct Graph {
     nodes: BTreeMap<String, Node>,
 }
 
+/// Lines and imports of a node.
 #[derive(Default)]
 struct Node {
     lines: usize,

@@ -92,6 +92,7 @@ struct Cycles {
 }
 
 impl Cycles {
+    /// Returns the cycles of a graph.
     fn of(graph: &Graph) -> Cycles {
         let percent = |lines: usize| 100.0 * lines as f64 / graph.lines().max(1) as f64;
         let cycles = graph.cycles();
@@ -106,6 +107,7 @@ impl Cycles {
     }
 }
 
+/// Compares the cycles of crates with the exceptions.
 fn judge(cycles: &[(&str, Cycles)], exceptions: &[(&str, f64)]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (folder, cycles) in cycles {

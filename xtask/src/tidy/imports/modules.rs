@@ -72,6 +72,7 @@ impl Modules {
         self.modules.insert(own, Module { lines, paths });
     }
 
+    /// Records a name that the root re-exports.
     fn add_to_interface(&mut self, segments: Vec<String>) {
         if let Some(name) = segments.last() {
             self.interface.insert(name.clone(), segments);
@@ -93,6 +94,7 @@ impl Modules {
         graph
     }
 
+    /// Returns whether only tests contain a module or one of its parents.
     fn is_test(&self, own: &[String]) -> bool {
         (1..=own.len()).any(|length| self.tests.contains(&own[..length]))
     }
@@ -294,6 +296,7 @@ fn group(code: &[u8], start: usize, prefix: &[String], found: &mut Vec<Vec<Strin
     }
 }
 
+/// Returns the offset of the next byte that is no white space.
 fn skip_blanks(code: &[u8], mut at: usize) -> usize {
     while code.get(at).is_some_and(u8::is_ascii_whitespace) {
         at += 1;

@@ -2,6 +2,7 @@
 
 use super::limits::{Exception, Figure};
 
+/// Returns a row of [`EXCEPTIONS`].
 const fn row(unit: &'static str, figure: Figure, value: f64) -> Exception {
     Exception {
         unit,

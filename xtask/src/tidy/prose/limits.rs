@@ -59,6 +59,7 @@ enum Bound {
 }
 
 impl Bound {
+    /// Returns whether a value is within the bound.
     fn holds(self, value: f64) -> bool {
         match self {
             Bound::AtMost(limit) => value <= limit,
@@ -74,6 +75,7 @@ impl Bound {
         }
     }
 
+    /// Describes the bound for messages.
     fn words(self) -> String {
         match self {
             Bound::AtMost(limit) => format!("at most {limit}"),
@@ -82,6 +84,7 @@ impl Bound {
     }
 }
 
+/// All limits.
 // table
 const LIMITS: &[Limit] = &[
     Limit {

@@ -91,6 +91,7 @@ struct Builder {
 }
 
 impl Builder {
+    /// Returns a builder without lines.
     fn new(extent: Extent) -> Builder {
         Builder {
             extent,
@@ -142,6 +143,7 @@ impl Builder {
         self.text.push_str(line);
     }
 
+    /// Ends the paragraph, if any.
     fn end_paragraph(&mut self) {
         let text = std::mem::take(&mut self.text);
         let starts = std::mem::take(&mut self.starts);
@@ -157,6 +159,7 @@ impl Builder {
         self.is_in_fence = false;
     }
 
+    /// Returns the paragraphs.
     fn finish(mut self) -> Vec<Paragraph> {
         self.end_paragraph();
         self.done
