@@ -1,9 +1,9 @@
-//! `cargo xtask adbench DIR`: the three objectives of ADBench on that suite's data, against its reference
-//! results, by its own measure: rho(x, y) = |x - y| / max(1, |x| + |y|), at most 1e-8 in every entry.
+//! `cargo xtask adbench DIR`: compares the derivatives of ADBench's three objectives with the suite's reference
+//! results. The measure is ADBench's: rho(x, y) = |x - y| / max(1, |x| + |y|), at most 1e-8 in every entry.
 //!
-//! The data is not part of this project: DIR, else `GRADUS_DATA`, names it, and where neither is given the
-//! command says so. All observations of a bundle-adjustment file are equal, so a reference holds for
-//! every file with the same numbers, and every entry of the Jacobian is compared.
+//! The data is not part of this project. DIR, else `GRADUS_DATA`, names the folder; without both, the command
+//! reports the missing data. All observations of a bundle-adjustment file are equal. A reference therefore
+//! holds for every file with equal numbers, and the command compares every entry of the Jacobian.
 
 use crate::course::{self, Program, Purpose, Tool};
 use crate::process::{self, Failure, Outcome};
@@ -13,11 +13,11 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
-/// The suite's limit on rho.
+/// ADBench's limit on rho.
 const LIMIT: f64 = 1e-8;
-/// Bundle adjustments of more observations than this are left out unless asked for.
+/// Bundle adjustments with more observations run only on request.
 const MANY_OBSERVATIONS: usize = 300_000;
-/// Entries of the Jacobian per observation: two rows of 15, then the weight's derivative.
+/// Entries of the Jacobian per observation: two rows of 15 entries, then the weight's derivative.
 const BLOCK: usize = 31;
 
 struct Options {
@@ -26,10 +26,10 @@ struct Options {
     all: bool,
 }
 
-/// Runs the suite and prints the table.
+/// Runs ADBench's objectives and prints the table.
 ///
 /// # Errors
-/// Where an entry is beyond the limit, or a folder was named that does not hold the data.
+/// Fails if an entry is beyond the limit, or if the named folder does not hold the data.
 pub fn run(arguments: &[String]) -> Outcome<()> {
     let options = options(arguments)?;
     let Some(folder) = options.folder else {
@@ -142,7 +142,7 @@ fn stem(file: &Path) -> String {
         .into_owned()
 }
 
-/// The data files of a folder, smallest first.
+/// Returns the data files of a folder in order of size.
 fn data_files(folder: &Path) -> Outcome<Vec<PathBuf>> {
     let entries = std::fs::read_dir(folder)
         .map_err(|e| Failure::new(format!("cannot read {}: {e}", folder.display())))?;
@@ -160,7 +160,7 @@ fn read(file: &Path) -> Outcome<String> {
         .map_err(|e| Failure::new(format!("cannot read {}: {e}", file.display())))
 }
 
-/// The third number of a data file's head.
+/// Returns the third number in the head of a data file: the number of observations.
 fn observations(file: &Path) -> Outcome<usize> {
     let text = read(file)?;
     let third = text.split_whitespace().nth(2).and_then(|w| w.parse().ok());
@@ -172,7 +172,7 @@ fn observations(file: &Path) -> Outcome<usize> {
     })
 }
 
-/// A reference file: named lists of numbers.
+/// Reference file: named lists of numbers.
 struct Reference(Vec<(String, Vec<f64>)>);
 
 impl Reference {
@@ -209,8 +209,8 @@ impl Reference {
     }
 }
 
-/// The reference for a data file: the one beside it; for a bundle adjustment also that of a file whose
-/// observation is the same.
+/// Returns the reference of a data file. A bundle adjustment without a reference file takes the reference of a
+/// file with an equal observation.
 fn reference(objective: &str, file: &Path) -> Outcome<Reference> {
     let own = file.with_extension("reference");
     if own.is_file() {
@@ -235,7 +235,7 @@ fn reference(objective: &str, file: &Path) -> Outcome<Reference> {
     Err(Failure::new("no reference beside it"))
 }
 
-/// What comparing a run with a reference gave.
+/// Result of comparing a run with a reference.
 #[derive(Default)]
 struct Comparison {
     entries: usize,
@@ -250,7 +250,7 @@ impl Comparison {
 
     fn add(&mut self, value: f64, reference: f64) {
         let rho = (value - reference).abs() / f64::max(1.0, value.abs() + reference.abs());
-        // A value that is not a number is as wrong as can be.
+        // NaN counts as an infinite error.
         let rho = if rho.is_nan() { f64::INFINITY } else { rho };
         if rho > self.worst {
             self.worst = rho;
@@ -273,7 +273,7 @@ fn compare(program: &Program, objective: &str, file: &Path) -> Outcome<Compariso
         .map_err(|e| format!("cannot start `{}`: {e}", process::line(&command)))?;
     let outcome = compare_dump(&mut child, objective, &reference);
     if outcome.is_err() {
-        // It may be waiting for a reader; its status no longer matters.
+        // The child may block on a full pipe. The exit status has no meaning any more.
         let _ = child.kill();
     }
     let status = child.wait().map_err(|e| Failure::new(e.to_string()))?;
@@ -324,11 +324,11 @@ fn parsed(line: &str) -> Outcome<f64> {
         .map_err(|_| Failure::new(format!("a number expected, got `{line}`")))
 }
 
-/// The value and one period of the derivatives that are expected of `count` derivatives.
+/// Returns the expected value and one period of the expected derivatives, for a run with `count` derivatives.
 fn expected(objective: &str, reference: &Reference, count: usize) -> Outcome<(f64, Vec<f64>)> {
     let value = match objective {
         "ba" => {
-            // The course's value is half the sum of squares over all observations.
+            // The workload's value is half the sum of squares over all observations.
             let mut wanted = reference.list("block_2x15")?.to_vec();
             wanted.extend_from_slice(reference.list("weight_derivative")?);
             let residuals = [
@@ -385,7 +385,7 @@ mod tests {
         assert!(run(&[folder, "--tool".into(), "hand".into()]).is_err());
     }
 
-    /// Runs where `GRADUS_DATA` names the suite's data; elsewhere it says so.
+    /// Reports missing data if `GRADUS_DATA` does not name the suite's data.
     #[test]
     fn the_hand_adjoints_agree_with_the_references() {
         if std::env::var_os("GRADUS_DATA").is_none() {

@@ -1,9 +1,11 @@
-//! `cargo xtask bench`: the course with hand-written gradients and with Gradus's, side by side in one run.
+//! `cargo xtask bench`: times of the benchmark suite with hand-written gradients and with gradients by Gradus,
+//! in one run.
 //!
-//! What is compared is launched in turn, several times, and the least of its times counts: a neighbour on the
-//! machine slows some launches, but makes none faster.
+//! Compared programs are launched in turn, several times, and the smallest time of each counts. Load on the
+//! machine slows some launches and speeds up none.
 //!
-//! Invariant: a ratio enters a geometric mean only if the gradient passed the driver's check.
+//! # Invariants
+//! A ratio enters a geometric mean only if the gradient passed the driver's check.
 
 use crate::course::{self, Program, Purpose, Times, Tool};
 use crate::gradus;
@@ -13,13 +15,13 @@ use crate::switches;
 use crate::table::Table;
 use crate::workspace;
 
-/// A problem of the course: the workload, its sizes, and the gradient / primal that Gradus is to reach.
+/// Problem of the benchmark suite: the workload, its sizes, and the target ratio of gradient to primal.
 pub struct Problem {
-    /// The workload.
+    /// Name of the workload.
     pub name: &'static str,
-    /// Its sizes, as the driver takes them.
+    /// Sizes, in the driver's order.
     pub sizes: &'static [&'static str],
-    /// Gradient / primal aimed at.
+    /// Target ratio of gradient to primal.
     pub aim: f64,
 }
 
@@ -44,34 +46,34 @@ const COURSE: &[Problem] = &[
     problem("cg", &["64", "40"], 2.8),
 ];
 
-/// How often each program is launched.
+/// Launches of each program.
 const LAUNCHES: usize = 5;
 
-/// What one tool reaches on one problem.
+/// Figures of one tool on one problem.
 struct Figures {
-    /// The least of all launches.
+    /// Smallest times of all launches.
     times: Times,
-    /// The least of all launches of the program whose functions are aligned.
+    /// Smallest time of the primal over all launches of the program with aligned functions, in microseconds.
     primal_us: f64,
-    /// Worst relative error against differences.
+    /// Largest relative error against finite differences.
     error: f64,
-    /// Whether the driver accepts it.
+    /// True if the driver accepts the error.
     right: bool,
-    /// Peak of the heap in a gradient.
+    /// Peak of the heap in a gradient, in KB.
     heap_kb: f64,
 }
 
-/// What is built of one problem with one tool.
+/// Programs built for one problem with one tool.
 struct Built {
     program: Program,
     aligned: Program,
     memory: Program,
 }
 
-/// Runs the course, or the rows whose workload is named, and prints the table.
+/// Runs the benchmark suite, or the rows of the named workloads, and prints the table.
 ///
 /// # Errors
-/// Where a gradient is wrong, or a name is no workload's.
+/// Fails if a gradient is wrong or if a workload is unknown.
 pub fn run(arguments: &[String]) -> Outcome<()> {
     if let Some(("--parallel", rows)) = arguments.split_first().map(|(a, b)| (a.as_str(), b)) {
         return parallel::run(rows);
@@ -81,7 +83,9 @@ pub fn run(arguments: &[String]) -> Outcome<()> {
     }
     for name in arguments {
         if !COURSE.iter().any(|p| p.name == name) {
-            return Err(Failure::new(format!("no workload `{name}` in the course")));
+            return Err(Failure::new(format!(
+                "no workload `{name}` in the benchmark suite"
+            )));
         }
     }
     let gradus = Tool::named("gradus")?;
@@ -154,7 +158,7 @@ pub fn run(arguments: &[String]) -> Outcome<()> {
     }
 }
 
-/// Builds one problem with one tool.
+/// Builds the programs of one problem with one tool.
 fn build(problem: &Problem, tool: &Tool) -> Outcome<Built> {
     let folder = workspace::target().join("course");
     let build = |purpose| course::build(problem.name, tool, purpose, &folder);
@@ -165,7 +169,7 @@ fn build(problem: &Problem, tool: &Tool) -> Outcome<Built> {
     })
 }
 
-/// Checks what some tools make of a problem, and measures it in turn.
+/// Checks the gradients of several tools on a problem, then measures the programs in turn.
 fn measure<const N: usize>(problem: &Problem, tools: [&Built; N]) -> Outcome<[Figures; N]> {
     let least = f64::INFINITY;
     let mut times = [Times {
@@ -240,7 +244,7 @@ fn row(problem: &Problem, hand: &Figures, ours: Option<Outcome<Figures>>) -> Vec
     cells
 }
 
-/// The geometric mean, in words.
+/// Returns the geometric mean as text.
 fn mean(ratios: &[f64]) -> String {
     if ratios.is_empty() {
         return gradus::NOT_THERE_YET.into();

@@ -1,4 +1,5 @@
-//! The course of `bench/`: builds a workload with a tool's gradient, runs its driver, reads what it says.
+//! Workloads of `bench/`: builds a workload with the gradient of a tool, runs its driver, and parses the
+//! output.
 
 use crate::gradus;
 use crate::process::{self, Failure, Finished, Outcome};
@@ -7,19 +8,19 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// Who writes the gradient.
+/// Source of the gradient.
 pub enum Tool {
-    /// The adjoint written by hand, through clang.
+    /// Hand-written adjoint, compiled by clang.
     Hand,
-    /// Gradus, through `gradus cc`; the binary.
+    /// Gradus, through `gradus cc`; holds the path of the binary.
     Gradus(PathBuf),
 }
 
 impl Tool {
-    /// `hand` or `gradus`; `None` where Gradus has no command line yet.
+    /// Returns the tool called `hand` or `gradus`; `None` if the clone has no command line.
     ///
     /// # Errors
-    /// Where the name is neither, or Gradus does not build.
+    /// Fails if the name is unknown or if Gradus does not build.
     pub fn named(name: &str) -> Outcome<Option<Tool>> {
         match name {
             "hand" => Ok(Some(Tool::Hand)),
@@ -28,7 +29,7 @@ impl Tool {
         }
     }
 
-    /// Its name.
+    /// Returns the name of the tool.
     pub fn name(&self) -> &'static str {
         match self {
             Tool::Hand => "hand",
@@ -37,7 +38,7 @@ impl Tool {
     }
 }
 
-/// A program of the course, built.
+/// Built program of a workload.
 pub struct Program {
     path: PathBuf,
 }
@@ -51,35 +52,35 @@ const COUNT_MEMORY: &[&str] = &[
     "-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free",
 ];
 
-/// What a build is for.
+/// Purpose of a build.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Purpose {
-    /// Times, checks, results.
+    /// Times, checks and results.
     Run,
-    /// Times of the primal that are compared with another compiler's: functions start at cache lines, so that
-    /// equal code runs equally.
+    /// Times of the primal, for comparison with another compiler. Functions are aligned to cache lines, hence
+    /// equal code takes equal time.
     Primal,
-    /// The peak of the heap.
+    /// Peak of the heap.
     Memory,
 }
 
-/// How a program is built.
+/// Options of a build.
 #[derive(Clone, Copy)]
 pub struct Build<'a> {
-    /// Part of the program's file name: builds that stand side by side are called differently.
+    /// Part of the program's file name; differs between builds of one workload.
     pub label: &'a str,
     /// Options of the compiler.
     pub flags: &'a [&'a str],
-    /// The gradient comes as bitcode that clang made with these flags, and not as source.
+    /// True if clang first compiles the gradient's source to bitcode with these flags.
     pub bitcode: bool,
-    /// What it is for.
+    /// Purpose.
     pub purpose: Purpose,
 }
 
-/// Builds a workload at -O3 with a tool's gradient into `folder`.
+/// Builds a workload at -O3 with the gradient of a tool into `folder`.
 ///
 /// # Errors
-/// Where the compiler refuses; then with its reason.
+/// Fails if the compiler refuses the workload; the failure holds the reason.
 pub fn build(name: &str, tool: &Tool, purpose: Purpose, folder: &Path) -> Outcome<Program> {
     build_as(
         name,
@@ -94,10 +95,10 @@ pub fn build(name: &str, tool: &Tool, purpose: Purpose, folder: &Path) -> Outcom
     )
 }
 
-/// Builds a workload with a tool's gradient into `folder`.
+/// Builds a workload with the gradient of a tool into `folder`.
 ///
 /// # Errors
-/// Where the compiler refuses; then with its reason.
+/// Fails if the compiler refuses the workload; the failure holds the reason.
 pub fn build_as(name: &str, tool: &Tool, how: Build, folder: &Path) -> Outcome<Program> {
     std::fs::create_dir_all(folder)
         .map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
@@ -141,7 +142,7 @@ pub fn build_as(name: &str, tool: &Tool, how: Build, folder: &Path) -> Outcome<P
     }
 }
 
-/// The workload and its calls for a gradient as bitcode, optimised by clang.
+/// Compiles the workload and its gradient requests to bitcode, optimised by clang.
 fn bitcode(name: &str, flags: &[&str], path: &Path) -> Outcome<PathBuf> {
     let mut clang = Command::new(workspace::clang());
     clang.args(flags).args([
@@ -157,7 +158,7 @@ fn bitcode(name: &str, flags: &[&str], path: &Path) -> Outcome<PathBuf> {
 }
 
 impl Program {
-    /// A run of it with these arguments, to be started.
+    /// Returns a command that runs the program with arguments.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.path);
         command.args(arguments);
@@ -173,10 +174,10 @@ impl Program {
         process::within(&mut self.command(&arguments), RUN_LIMIT)
     }
 
-    /// Times of the primal and the gradient on a problem of these sizes.
+    /// Returns the times of the primal and of the gradient on a problem of the given sizes.
     ///
     /// # Errors
-    /// Where the program fails.
+    /// Fails if the program fails.
     pub fn times(&self, sizes: &[&str]) -> Outcome<Times> {
         let done = self.run("--time", sizes)?;
         let (Some(primal_us), Some(gradient_us)) = (
@@ -191,20 +192,20 @@ impl Program {
         })
     }
 
-    /// The time of the primal alone on a problem of these sizes, in microseconds.
+    /// Returns the time of the primal on a problem of the given sizes, in microseconds.
     ///
     /// # Errors
-    /// Where the program fails.
+    /// Fails if the program fails.
     pub fn primal_us(&self, sizes: &[&str]) -> Outcome<f64> {
         let done = self.run("--primal", sizes)?;
         number(&done.stdout, "primal")
             .ok_or_else(|| Failure::new(format!("timing: {}", done.ending())))
     }
 
-    /// The worst relative error of the gradient against differences, and whether the driver accepts it.
+    /// Returns the largest relative error of the gradient against finite differences, and the driver's verdict.
     ///
     /// # Errors
-    /// Where the program fails.
+    /// Fails if the program fails.
     pub fn check(&self, sizes: &[&str]) -> Outcome<Check> {
         let done = self.run("--check", sizes)?;
         let error = number(&done.stdout, "check");
@@ -215,10 +216,10 @@ impl Program {
         })
     }
 
-    /// The value and every derivative.
+    /// Returns the value and every derivative.
     ///
     /// # Errors
-    /// Where the program fails.
+    /// Fails if the program fails.
     pub fn results(&self, sizes: &[&str]) -> Outcome<Results> {
         let done = self.run("--dump", sizes)?;
         let mut numbers = done
@@ -233,10 +234,10 @@ impl Program {
         })
     }
 
-    /// The peak of the heap during a gradient, in KB; of a build for that purpose.
+    /// Returns the peak of the heap during a gradient, in KB. The build must have [`Purpose::Memory`].
     ///
     /// # Errors
-    /// Where the program fails.
+    /// Fails if the program fails.
     pub fn gradient_heap_kb(&self, sizes: &[&str]) -> Outcome<f64> {
         let done = self.run("", sizes)?;
         let text = done
@@ -252,29 +253,29 @@ impl Program {
 /// Medians of the driver's runs.
 #[derive(Clone, Copy)]
 pub struct Times {
-    /// Of the primal.
+    /// Microseconds of the primal.
     pub primal_us: f64,
-    /// Of the gradient.
+    /// Microseconds of the gradient.
     pub gradient_us: f64,
 }
 
 impl Times {
-    /// Gradient over primal.
+    /// Returns the time of the gradient divided by the time of the primal.
     pub fn ratio(&self) -> f64 {
         self.gradient_us / self.primal_us
     }
 }
 
-/// What a workload computes.
+/// Results of a workload.
 pub struct Results {
-    /// The objective.
+    /// Value of the objective.
     pub value: f64,
-    /// Its derivatives; of `ba`, the Jacobian.
+    /// Derivatives; the Jacobian for `ba`.
     pub gradient: Vec<f64>,
 }
 
-/// The largest |a - b| relative to the larger, where entries far below the root mean square count against
-/// a thousandth of it.
+/// Returns the largest |a - b| relative to the larger of both. Entries far below the root mean square are
+/// compared with a thousandth of the root mean square.
 pub fn largest_error(ours: &[f64], reference: &[f64]) -> f64 {
     if ours.len() != reference.len() {
         return f64::INFINITY;
@@ -295,15 +296,15 @@ pub fn largest_error(ours: &[f64], reference: &[f64]) -> f64 {
     ours.iter().zip(reference).map(error).fold(0.0, f64::max)
 }
 
-/// What the driver's check found.
+/// Result of the driver's check.
 pub struct Check {
-    /// The worst relative error.
+    /// Largest relative error.
     pub error: f64,
-    /// Whether it is within the course's limit.
+    /// True if the error is within the limit of the benchmark suite.
     pub right: bool,
 }
 
-/// The number after `label`, which opens a line.
+/// Returns the number after `label` at the beginning of a line.
 fn number(text: &str, label: &str) -> Option<f64> {
     text.lines().find_map(|line| {
         let mut words = line.split_whitespace();
@@ -342,7 +343,7 @@ mod tests {
         let program = build("fft", &Tool::Hand, Purpose::Run, &folder()).unwrap();
         let results = program.results(&["16"]).unwrap();
         assert_eq!(results.gradient.len(), 32);
-        // A weighted sum of squares of a linear map: homogeneous of degree two in the input.
+        // Weighted sum of squares of a linear map: homogeneous of degree two in the input.
         assert!(results.value > 0.0 && results.gradient.iter().all(|g| g.is_finite()));
     }
 

@@ -1,14 +1,13 @@
-//! Finds the compiler under test: the binary `gradus`, built from this clone, or the one that
-//! `GRADUS_BINARY` names.
+//! Locates the compiler under test: the binary `gradus` of the clone, or the binary that `GRADUS_BINARY` names.
 
 use crate::process::{self, Outcome};
 use crate::workspace;
 use std::path::PathBuf;
 
-/// The binary, built anew where the clone has changed; `None` where the clone has no command line yet.
+/// Builds the binary and returns its path; `None` if the clone has no command line.
 ///
 /// # Errors
-/// Where it does not build.
+/// Fails if the binary does not build.
 pub fn binary() -> Outcome<Option<PathBuf>> {
     if let Some(path) = std::env::var_os("GRADUS_BINARY") {
         return Ok(Some(PathBuf::from(path)));
@@ -30,10 +29,10 @@ pub fn binary() -> Outcome<Option<PathBuf>> {
     Ok(Some(workspace::target().join("release/gradus")))
 }
 
-/// What is said in place of a result while there is no binary.
+/// Message in place of a result if the clone has no binary.
 pub const NOT_THERE_YET: &str = "not there yet";
 
-/// The first diagnostic's code and title in what `gradus` said, or its first line.
+/// Returns the first line of `gradus`'s output with a diagnostic code, or the first line.
 pub fn reason(stderr: &str) -> String {
     let lines = || {
         stderr

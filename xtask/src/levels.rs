@@ -1,8 +1,8 @@
-//! `cargo xtask levels`: every program of the course at every optimisation level, with debug information,
-//! under -ffast-math, and from bitcode that clang has optimised: the same derivatives each time.
+//! `cargo xtask levels`: derivatives of the benchmark suite at every optimisation level, with debug
+//! information, under -ffast-math, and from bitcode that clang has optimised. All builds must agree.
 //!
-//! The yardstick is the gradient written by hand, on small problems where every entry is compared; the
-//! driver's own check by differences runs beside it.
+//! The reference is the hand-written gradient, on small problems; every entry is compared. The driver's check
+//! by finite differences also runs.
 
 use crate::course::{self, Build, Purpose, Tool};
 use crate::process::{Failure, Outcome};
@@ -23,7 +23,7 @@ const PROBLEMS: &[(&str, &[&str])] = &[
     ("cg", &["6", "10"]),
 ];
 
-/// A way to build, and how far from the gradient written by hand it may be.
+/// Build options, and the largest accepted error relative to the hand-written gradient.
 struct Level {
     build: Build<'static>,
     limit: f64,
@@ -57,16 +57,18 @@ const LEVELS: &[Level] = &[
     level("-fast", &["-O3", "-ffast-math"], false, 1e-6),
 ];
 
-/// Builds and compares all, or the workloads named, and prints the table.
+/// Builds and compares all workloads, or the named workloads, and prints the table.
 ///
 /// # Errors
-/// Where a program is refused or a derivative is another one.
+/// Fails if a program is refused or if a derivative differs.
 pub fn run(arguments: &[String]) -> Outcome<()> {
     if let Some(name) = arguments
         .iter()
         .find(|a| !PROBLEMS.iter().any(|(name, _)| name == a))
     {
-        return Err(Failure::new(format!("no workload `{name}` in the course")));
+        return Err(Failure::new(format!(
+            "no workload `{name}` in the benchmark suite"
+        )));
     }
     let Some(tool) = Tool::named("gradus")? else {
         return Err(Failure::new("gradus is not there yet"));
@@ -110,7 +112,7 @@ pub fn run(arguments: &[String]) -> Outcome<()> {
     }
 }
 
-/// The largest error of one build's derivatives, against those written by hand.
+/// Returns the largest error of a build's derivatives relative to the hand-written derivatives.
 fn compare(name: &str, sizes: &[&str], tool: &Tool, level: &Level) -> Outcome<f64> {
     let folder = workspace::target().join("levels");
     let hand = course::build(name, &Tool::Hand, Purpose::Run, &folder)?.results(sizes)?;

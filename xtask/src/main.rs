@@ -1,7 +1,7 @@
-//! The project's own commands: `cargo xtask COMMAND`.
+//! Commands of the project: `cargo xtask COMMAND`.
 //!
-//! Built before anything else, on a machine that may not have LLVM yet: this crate imports no crate of
-//! the workspace, and starts cargo, clang and `gradus` as processes.
+//! The crate is built first, on a machine that may lack LLVM. It imports no crate of the workspace and starts
+//! cargo, clang and `gradus` as processes.
 #![forbid(unsafe_code)]
 
 mod adbench;
@@ -26,7 +26,7 @@ mod workspace;
 use process::Outcome;
 use std::process::ExitCode;
 
-/// One command: its name, its arguments, what it does, and the function that does it.
+/// Command: name, arguments, summary, and implementation.
 struct Command {
     name: &'static str,
     arguments: &'static str,
@@ -38,25 +38,25 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "demo",
         arguments: "[STAGE …]",
-        summary: "what Gradus does, on real code, checked before your eyes",
+        summary: "checked examples of Gradus on real code",
         run: demo::run,
     },
     Command {
         name: "test",
         arguments: "[--no-setup]",
-        summary: "everything that must hold: tidy, format, lints, all tests",
+        summary: "all checks: tidy, format, lints, tests",
         run: suite::test,
     },
     Command {
         name: "tidy",
-        arguments: "",
-        summary: "the rules of the house: arrows between crates, headers, sizes, prints, words",
+        arguments: "[--figures] [--retired]",
+        summary: "the rules of the house: layers, sizes, words, prose, imports, commits",
         run: tidy::run,
     },
     Command {
         name: "bless",
         arguments: "[FILTER]",
-        summary: "write the lower half of case pages anew, to be read in review",
+        summary: "rewrite the lower half of case pages, for review",
         run: suite::bless,
     },
     Command {
@@ -68,7 +68,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "bench",
         arguments: "[WORKLOAD …] | --switches | --parallel [ROW …]",
-        summary: "the course: gradient over primal, by hand and by Gradus, side by side",
+        summary: "the benchmark suite: gradient over primal, by hand and by Gradus",
         run: bench::run,
     },
     Command {
@@ -80,31 +80,31 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "survey",
         arguments: "[LIBRARY [FUNCTION …]] [--tool dual]",
-        summary: "every function of libraries nobody here wrote: done, refused, wrong",
+        summary: "every function of unmodified libraries: done, refused, wrong",
         run: survey::run,
     },
     Command {
         name: "roundtrip",
         arguments: "[zlib] [sqlite]",
-        summary: "two libraries sent through the IR and back, beside clang",
+        summary: "two libraries through the IR and back, compared with clang",
         run: roundtrip::run,
     },
     Command {
         name: "levels",
         arguments: "[WORKLOAD …]",
-        summary: "the course at every optimisation level: the same derivatives",
+        summary: "the benchmark suite at every optimisation level: equal derivatives",
         run: levels::run,
     },
     Command {
         name: "growth",
         arguments: "[PROGRAM …]",
-        summary: "compile time: does it grow with the program, and no faster?",
+        summary: "growth of the compile time with the size of the program",
         run: growth::run,
     },
     Command {
         name: "setup",
         arguments: "",
-        summary: "install what the toolkit needs (clang 22, LLVM 22) where it is missing",
+        summary: "install missing dependencies (clang 22, LLVM 22)",
         run: setup::run,
     },
 ];

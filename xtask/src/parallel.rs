@@ -1,14 +1,17 @@
-//! `cargo xtask bench --parallel`: parallel programs beside their serial code.
+//! `cargo xtask bench --parallel`: times of parallel programs, compared with their serial code.
 //!
-//! A program of `bench/parallel` prints its name and the microseconds and processor time of its kernel. It
-//! is built serially by clang, with clang's OpenMP, and by `gradus cc`; a program of `bench/parallel/cilk`, in
-//! the words of `gradus/cilk.h`, serially by clang and by `gradus cc`, and beside them with OpenMP's tasks,
-//! with oneTBB where it is installed, and in Rust with rayon; one of `bench/parallel/cuda`, whose serial
-//! code stands under `SERIAL`, by clang as C++ and by `gradus nvcc`. Runs are interleaved and the smallest
-//! time counts, since others use the machine too. Where a source has a part for `BY_HAND`, its serial build
-//! is the better of the one without and the one with what an author would do by hand. Below a table stand the
-//! rows that miss a limit. Invariant: what the programs print beside the times is the same, or the command
-//! fails.
+//! A program of `bench/parallel` prints its name, the microseconds and the processor time of its kernel. Clang
+//! compiles the program serially and with OpenMP, and `gradus cc` compiles both forms. A program of
+//! `bench/parallel/cilk` uses `gradus/cilk.h`. Clang compiles the serial form, `gradus cc` the parallel one;
+//! OpenMP tasks, oneTBB (if installed) and Rust with rayon are compared. A program of `bench/parallel/cuda`
+//! holds its serial code under `SERIAL`; clang compiles that code as C++, `gradus nvcc` the kernels.
+//!
+//! Runs are interleaved and the smallest time counts, since other processes use the machine. If a source has a
+//! part for `BY_HAND`, the serial time is the smaller of the times with and without the hand-written
+//! optimisation. Rows that miss a limit follow each table.
+//!
+//! # Invariants
+//! All builds print equal text besides the times; otherwise the command fails.
 
 use crate::gradus;
 use crate::process::{self, Failure, Outcome};
@@ -18,12 +21,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// How often each program runs.
+/// Runs of each program.
 const RUNS: usize = 9;
-/// What takes more microseconds than this runs once: weeks, for some of clang's.
+/// A program that takes more microseconds runs once.
 const LONG_US: f64 = 1e6;
 
-/// Who compiles a program, and how.
+/// Compiler of a program, with its form.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Build {
     Serial,
@@ -39,7 +42,7 @@ enum Build {
 }
 
 impl Build {
-    /// The compiler's options but for those that the source asks for.
+    /// Returns the compiler's options, without the options that the source requires.
     fn flags(self) -> &'static [&'static str] {
         match self {
             Build::Serial | Build::Gradus | Build::Rayon => &["-O3", "-fno-math-errno"],
@@ -59,7 +62,7 @@ impl Build {
         }
     }
 
-    /// The word that says which of Gradus's compilers it is.
+    /// Returns the subcommand of `gradus` that compiles the program.
     fn driver(self) -> Option<&'static str> {
         match self {
             Build::Gradus | Build::GradusOpenMp => Some("cc"),
@@ -69,7 +72,7 @@ impl Build {
     }
 }
 
-/// A way to build and run a program.
+/// Column of a table: a build and its environment.
 struct Way {
     title: &'static str,
     build: Build,
@@ -87,7 +90,7 @@ const fn way(title: &'static str, build: Build, workers: &'static str) -> Way {
 }
 
 impl Way {
-    /// With everything forked.
+    /// Returns the column with every fork executed as a task.
     const fn forced(mut self) -> Way {
         self.forced = true;
         self
@@ -126,13 +129,13 @@ const KERNELS: &[Way] = &[
     way("gradus, 2", Build::GradusKernels, "2"),
 ];
 
-/// Places in the tables of ways.
+/// Indices into the tables of columns.
 const SERIAL: usize = 0;
 const ONE: usize = 1;
 const FORCED: usize = 2;
 const TWO: usize = 3;
 
-/// The smallest time and processor time of a way's runs, in microseconds.
+/// Smallest time and smallest processor time of all runs, in microseconds.
 #[derive(Clone, Copy)]
 struct Times {
     wall: f64,
@@ -153,11 +156,11 @@ impl Times {
     }
 }
 
-/// A limit on the ratio of a way's time to the serial one.
+/// Limit on the ratio of a column's time to the serial time.
 struct Limit {
     title: &'static str,
     most: f64,
-    /// The serial microseconds from which it holds.
+    /// Smallest serial time, in microseconds, at which the limit applies.
     from: f64,
     ratio: fn(&[Times], Times) -> f64,
 }
@@ -190,10 +193,10 @@ const LIMITS: [Limit; 4] = [
     },
 ];
 
-/// Measures the rows whose names begin with one of the words given, or all.
+/// Measures the rows whose names begin with a given word, or all rows.
 ///
 /// # Errors
-/// Where a program does not build, or computes something else.
+/// Fails if a program does not build or prints a different result.
 pub fn run(rows: &[String]) -> Outcome<()> {
     let Some(gradus) = gradus::binary()? else {
         return Err(Failure::new(gradus::NOT_THERE_YET));
@@ -226,7 +229,7 @@ fn name(source: &Path) -> String {
     stem.to_string_lossy().into_owned()
 }
 
-/// The programs of a folder.
+/// Returns the programs of a folder.
 fn programs(folder: &Path, rows: &[String]) -> Outcome<Vec<PathBuf>> {
     let entries = std::fs::read_dir(folder).map_err(|e| e.to_string())?;
     let mut programs: Vec<PathBuf> = entries
@@ -274,10 +277,10 @@ fn row(
     Ok(cells)
 }
 
-/// What is started: a program, and its argument.
+/// Program to start, with its argument.
 struct Program(PathBuf, Option<String>);
 
-/// The smallest times of a program by each way; [`Times::NONE`] by a way that it does not have.
+/// Measures a program in each column; returns [`Times::NONE`] for a column without a build.
 fn measure(gradus: &Path, source: &Path, text: &str, ways: &[Way]) -> Outcome<Vec<Times>> {
     let mut programs = Vec::new();
     for way in ways {
@@ -308,7 +311,7 @@ fn measure(gradus: &Path, source: &Path, text: &str, ways: &[Way]) -> Outcome<Ve
     Ok(best)
 }
 
-/// Whether oneTBB's headers are there; says so once where they are not.
+/// Returns whether oneTBB's headers are installed; reports missing headers once.
 fn has_tbb() -> bool {
     static THERE: OnceLock<bool> = OnceLock::new();
     *THERE.get_or_init(|| {
@@ -322,7 +325,7 @@ fn has_tbb() -> bool {
     })
 }
 
-/// The programs of `cilk` in Rust.
+/// Builds the programs of `cilk` in Rust.
 fn rayon() -> Outcome<PathBuf> {
     let mut build = workspace::cargo();
     build.args(["build", "--quiet", "--release", "--package", "gradus-rt"]);
@@ -352,7 +355,7 @@ fn build(gradus: &Path, source: &Path, text: &str, by: Build) -> Outcome<PathBuf
     Ok(program)
 }
 
-/// The times that a run prints, and what else it prints.
+/// Runs a program and returns the printed times and the remaining output.
 fn times(program: &Program, way: &Way) -> Outcome<(Times, String)> {
     let Program(path, argument) = program;
     let mut command = Command::new(path);
@@ -386,7 +389,7 @@ fn times(program: &Program, way: &Way) -> Outcome<(Times, String)> {
 mod tests {
     use super::*;
 
-    /// The kin of the acceptance programs say what cost them their speed; there are enough of them.
+    /// Each variant of an acceptance program states the cause of its slowdown, and enough variants exist.
     #[test]
     fn every_further_row_names_its_cause() {
         let folder = workspace::root().join("bench/parallel");

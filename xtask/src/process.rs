@@ -1,6 +1,6 @@
-//! Starting other programs: with their output shown, captured, or under a time limit.
+//! Starts processes: with output shown, with output captured, or with a time limit.
 //!
-//! Every failure names the command line, so that a reader can type it again.
+//! Every failure names the command line for a reader to repeat.
 
 use std::fmt;
 use std::io::Read;
@@ -9,15 +9,15 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What a command of this crate gives: a value, or why not.
+/// Result of a command of this crate.
 pub type Outcome<T> = Result<T, Failure>;
 
-/// Why a command stopped, in words for the person who typed it.
+/// Reason for the failure of a command, for the user.
 #[derive(Debug)]
 pub struct Failure(String);
 
 impl Failure {
-    /// A failure with this explanation.
+    /// Returns a failure with an explanation.
     pub fn new(why: impl Into<String>) -> Failure {
         Failure(why.into())
     }
@@ -35,23 +35,23 @@ impl From<String> for Failure {
     }
 }
 
-/// What a process left behind.
+/// Exit status and output of a process.
 pub struct Finished {
-    /// Its exit status; `None` where it was stopped at its time limit.
+    /// Exit status; `None` if the time limit stopped the process.
     pub status: Option<ExitStatus>,
-    /// Its standard output.
+    /// Standard output.
     pub stdout: String,
-    /// Its standard error.
+    /// Standard error.
     pub stderr: String,
 }
 
 impl Finished {
-    /// Whether it ended by itself with status 0.
+    /// Returns whether the process ended with status 0.
     pub fn succeeded(&self) -> bool {
         self.status.is_some_and(|s| s.success())
     }
 
-    /// How it ended, in words.
+    /// Describes the end of the process.
     pub fn ending(&self) -> String {
         match self.status {
             None => "stopped at its time limit".into(),
@@ -60,7 +60,7 @@ impl Finished {
     }
 }
 
-/// The command line as a person would type it.
+/// Returns the command line as a user would type the line.
 pub fn line(command: &Command) -> String {
     let mut words = vec![command.get_program().to_string_lossy().into_owned()];
     words.extend(command.get_args().map(|a| a.to_string_lossy().into_owned()));
@@ -70,7 +70,7 @@ pub fn line(command: &Command) -> String {
 /// Runs a command with its output shown.
 ///
 /// # Errors
-/// Where it cannot be started or does not end with status 0.
+/// Fails if the command cannot start or does not end with status 0.
 pub fn show(command: &mut Command) -> Outcome<()> {
     let status = command
         .status()
@@ -82,10 +82,10 @@ pub fn show(command: &mut Command) -> Outcome<()> {
     }
 }
 
-/// Runs a command and gives its standard output.
+/// Runs a command and returns its standard output.
 ///
 /// # Errors
-/// Where it cannot be started or does not end with status 0; then with its standard error.
+/// Fails if the command cannot start or does not end with status 0; the failure holds the standard error.
 pub fn capture(command: &mut Command) -> Outcome<String> {
     let output = command
         .output()
@@ -102,10 +102,10 @@ pub fn capture(command: &mut Command) -> Outcome<String> {
     }
 }
 
-/// Runs a command for at most `limit`; then it is stopped, with all that it started.
+/// Runs a command with a time limit. At the limit, the command and all its descendants are killed.
 ///
 /// # Errors
-/// Only where it cannot be started: how it ended is part of the answer.
+/// Fails only if the command cannot start; the exit status is part of the result.
 pub fn within(command: &mut Command, limit: Duration) -> Outcome<Finished> {
     let mut child = command
         .stdin(Stdio::null())
@@ -126,7 +126,7 @@ pub fn within(command: &mut Command, limit: Duration) -> Outcome<Finished> {
                 pause = (pause * 2).min(Duration::from_millis(20));
             }
             Ok(None) => {
-                // What the child started holds its pipes, too.
+                // Descendants of the child also hold its pipes.
                 let group = format!("kill -s KILL -- -{}", child.id());
                 let killed = Command::new("sh").args(["-c", &group]).status();
                 killed
@@ -153,7 +153,7 @@ fn drain(pipe: Option<impl Read + Send + 'static>) -> Draining {
     pipe.map(|mut pipe| {
         thread::spawn(move || {
             let mut bytes = Vec::new();
-            // A pipe that breaks off has given what there was.
+            // A broken pipe leaves the bytes read before the break.
             let _ = pipe.read_to_end(&mut bytes);
             bytes
         })
@@ -165,11 +165,11 @@ fn collected(thread: Draining) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Runs a command for at most `limit` and gives the processor time it took, in seconds, with its children's:
-/// on a busy machine the clock on the wall tells little.
+/// Runs a command with a time limit and returns the processor time of the command and its children, in seconds.
+/// Wall-clock time has little meaning on a busy machine.
 ///
 /// # Errors
-/// Where it cannot be started, or does not say what it took.
+/// Fails if the command cannot start or reports no time.
 pub fn processor_time(command: &Command, limit: Duration) -> Outcome<(Finished, f64)> {
     const MARK: &str = "processor time";
     let mut shell = Command::new("bash");
@@ -193,7 +193,7 @@ pub fn processor_time(command: &Command, limit: Duration) -> Outcome<(Finished, 
     Ok((done, seconds))
 }
 
-/// Whether a program of this name is on PATH.
+/// Returns whether PATH has a program of the given name.
 pub fn on_path(name: &str) -> bool {
     std::env::var_os("PATH")
         .is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(name).is_file()))
@@ -213,7 +213,7 @@ mod tests {
     fn what_a_process_past_its_limit_started_is_stopped_too() {
         let mut command = Command::new("sh");
         command.args(["-c", "echo begun; sleep 100000 & wait"]);
-        // It comes back only when nobody holds the pipes any more.
+        // `within` returns only after all holders of the pipes have ended.
         let done = within(&mut command, Duration::from_millis(500)).unwrap();
         assert!(done.status.is_none());
         assert_eq!(done.stdout, "begun\n");

@@ -1,20 +1,20 @@
-//! Installs what the toolkit and its tests need and the machine lacks: clang, flang, LLVM, lld, OpenMP,
-//! sanitizers, valgrind, zlib, a C++ library.
+//! `cargo xtask setup`: installs missing dependencies of the toolkit and its tests: clang, flang, LLVM, lld,
+//! OpenMP, sanitizers, valgrind, zlib, a C++ library.
 //!
-//! Quick and silent where nothing is missing: it looks for files, not for packages, so that tools which
-//! came another way count too.
+//! The check looks for files rather than packages, hence tools from any source count. If nothing is missing,
+//! the command is quick and prints nothing.
 
 use crate::process::{self, Failure, Outcome};
 use std::path::Path;
 use std::process::Command;
 
-/// One thing that must be there.
+/// Required file or program.
 struct Need {
-    /// The Debian package that brings it.
+    /// Debian package.
     package: &'static str,
-    /// What it is for, in words.
+    /// Purpose, for messages.
     purpose: &'static str,
-    /// Whether it is there.
+    /// Returns whether the dependency is present.
     present: fn() -> bool,
 }
 
@@ -82,10 +82,10 @@ const NEEDS: &[Need] = &[
     },
 ];
 
-/// Installs what is missing.
+/// Installs missing dependencies.
 ///
 /// # Errors
-/// Where something is missing and cannot be installed; then with the list of it.
+/// Fails if a missing dependency cannot be installed; the failure lists all missing packages.
 pub fn run(_: &[String]) -> Outcome<()> {
     let missing: Vec<&Need> = NEEDS.iter().filter(|need| !(need.present)()).collect();
     if missing.is_empty() {
@@ -101,7 +101,7 @@ pub fn run(_: &[String]) -> Outcome<()> {
             packages.join(" ")
         )));
     }
-    // The lists may be old, or there may be none yet; a mirror that does not answer is not the end.
+    // The package lists may be old or absent. An unreachable mirror is not fatal.
     if let Err(failure) = process::show(apt("update").arg("-qq")) {
         println!("setup: {failure}");
     }
@@ -123,13 +123,13 @@ pub fn run(_: &[String]) -> Outcome<()> {
     }
 }
 
-/// apt-get, through sudo where this user is not root.
+/// Returns `apt-get`, run through sudo if the user is not root.
 fn apt(verb: &str) -> Command {
     let root = process::capture(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0");
     let mut command = if root || !process::on_path("sudo") {
         Command::new("apt-get")
     } else {
-        // sudo does not hand the environment on.
+        // sudo does not pass the environment on.
         let mut command = Command::new("sudo");
         command.args(["DEBIAN_FRONTEND=noninteractive", "apt-get"]);
         command

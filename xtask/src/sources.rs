@@ -1,9 +1,9 @@
-//! Finds other people's C sources: those that crates ship, of a fixed version, and Debian's source packages.
+//! Locates third-party C sources: crates of a fixed version that ship C code, and Debian's source packages.
 //!
-//! Cargo does the work for crates: a manifest written into the build folder names the crate, and `cargo
-//! metadata` downloads it (once) and says where it lies. None of its Rust code is built. For Debian's
-//! packages apt-get does it, with lists of its own in the build folder, so that neither the machine's lists
-//! nor its packages change. None of this code becomes part of this project.
+//! Cargo fetches crates: a manifest in the build folder names the crate, and `cargo metadata` downloads the
+//! crate once and prints its folder. None of the Rust code is built. apt-get fetches Debian's packages with
+//! package lists in the build folder, hence the machine's lists and packages do not change. None of the code
+//! becomes part of this project.
 
 use crate::process::{self, Failure, Outcome};
 use crate::workspace;
@@ -11,14 +11,14 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A crate that ships C sources, and the folder inside it where they lie.
+/// Crate that ships C sources, and the folder of the sources inside the crate.
 pub struct Shipped {
     crate_name: &'static str,
     version: &'static str,
     folder: &'static str,
 }
 
-/// ERFA, the astronomers' library.
+/// ERFA, a library of astronomy.
 pub const ERFA: Shipped = Shipped {
     crate_name: "erfa-sys",
     version: "0.2.1",
@@ -39,12 +39,12 @@ pub const ZLIB: Shipped = Shipped {
     folder: "src/zlib",
 };
 
-/// A source package of Debian: the sources as they were released, without Debian's changes.
+/// Source package of Debian: the released sources, without Debian's changes.
 pub struct Debian {
     package: &'static str,
 }
 
-/// musl, a C library; its libm.
+/// musl, a C library with a libm.
 pub const MUSL: Debian = Debian { package: "musl" };
 
 /// GSL, the GNU Scientific Library.
@@ -53,14 +53,14 @@ pub const GSL: Debian = Debian { package: "gsl" };
 /// NLopt, an optimisation library.
 pub const NLOPT: Debian = Debian { package: "nlopt" };
 
-/// Where Debian's packages are, and of which release.
+/// Address and release of Debian's packages.
 const DEBIAN: &str = "deb-src http://deb.debian.org/debian bookworm main\n";
 
 impl Debian {
-    /// The folder of the sources.
+    /// Returns the folder of the sources.
     ///
     /// # Errors
-    /// Where the package cannot be had.
+    /// Fails if the package cannot be fetched.
     pub fn locate(&self) -> Outcome<PathBuf> {
         let folder = workspace::target().join("sources").join(self.package);
         let unpacked = folder.join("unpacked");
@@ -82,7 +82,7 @@ impl Debian {
                 .map_err(|e| Failure::new(format!("cannot write {}: {e}", list.display())))?;
             let updated = process::capture(apt_get(&lists).arg("update"));
             if let Err(failure) = updated {
-                // The next call tries again.
+                // The next call fetches the lists again.
                 let _ = std::fs::remove_file(&list);
                 return Err(failure);
             }
@@ -116,7 +116,7 @@ impl Debian {
     }
 }
 
-/// apt-get with lists of its own.
+/// Returns `apt-get` with private package lists.
 fn apt_get(lists: &Path) -> Command {
     let mut command = Command::new("apt-get");
     for (option, value) in [
@@ -129,16 +129,16 @@ fn apt_get(lists: &Path) -> Command {
             .arg("-o")
             .arg(format!("{option}={}", lists.join(value).display()));
     }
-    // The lists lie where its own user may not write.
+    // apt's sandbox user may not write to the folder of the lists.
     command.args(["-o", "APT::Sandbox::User=root"]);
     command
 }
 
 impl Shipped {
-    /// The folder of the sources.
+    /// Returns the folder of the sources.
     ///
     /// # Errors
-    /// Where the crate cannot be had, or does not hold that folder.
+    /// Fails if the crate cannot be fetched or lacks the folder.
     pub fn locate(&self) -> Outcome<PathBuf> {
         let package = package(self.crate_name, self.version)?;
         let folder = package.join(self.folder);
@@ -153,7 +153,7 @@ impl Shipped {
     }
 }
 
-/// The folder of a crate of exactly this version.
+/// Returns the folder of a crate of exactly the given version.
 fn package(name: &str, version: &str) -> Outcome<PathBuf> {
     let folder = workspace::target()
         .join("sources")
@@ -182,7 +182,7 @@ fn package(name: &str, version: &str) -> Outcome<PathBuf> {
         }
         process::capture(&mut cargo)
     };
-    // What is there already needs no network.
+    // A crate in cargo's cache needs no network.
     let text = metadata(true).or_else(|_| metadata(false))?;
     let metadata: Value =
         serde_json::from_str(&text).map_err(|e| Failure::new(format!("cargo metadata: {e}")))?;

@@ -1,6 +1,7 @@
-//! `cargo xtask test`: every check there is, each one run even where an earlier one failed.
+//! `cargo xtask test`: runs every check, also after a failure.
 //!
-//! Invariant: the last line says which steps passed and which failed.
+//! # Invariants
+//! The last line names the passed and the failed steps.
 
 use crate::process::{self, Failure, Outcome};
 use crate::{gradus, setup, tidy, workspace};
@@ -9,7 +10,7 @@ use std::time::Instant;
 /// Runs all checks.
 ///
 /// # Errors
-/// Where one failed; with the names of those that did.
+/// Fails if a check fails; the failure names all failed checks.
 pub fn test(arguments: &[String]) -> Outcome<()> {
     let with_setup = match arguments {
         [] => true,
@@ -25,7 +26,7 @@ pub fn test(arguments: &[String]) -> Outcome<()> {
         report.step("format", || cargo(&["fmt", "--all", "--check"]));
     }
     if cargo_has("clippy") {
-        // What points at mistakes must be mended; style is the formatter's and the author's.
+        // Lints on mistakes are errors. The formatter and the author decide about style.
         let command = "clippy --workspace --all-targets --quiet --keep-going --";
         let lints = "-D warnings -A clippy::style -A clippy::complexity";
         let lints: Vec<&str> = command.split(' ').chain(lints.split(' ')).collect();
@@ -52,10 +53,10 @@ pub fn test(arguments: &[String]) -> Outcome<()> {
     report.close()
 }
 
-/// Writes the lower half of every case page (or of those whose test's name holds FILTER) anew.
+/// Rewrites the lower half of every case page, or of the pages whose test name contains FILTER.
 ///
 /// # Errors
-/// Where a page's checks fail: a wrong page is not blessed.
+/// Fails if the checks of a page fail: a wrong page is not rewritten.
 pub fn bless(arguments: &[String]) -> Outcome<()> {
     let mut command = workspace::cargo();
     command
@@ -67,11 +68,11 @@ pub fn bless(arguments: &[String]) -> Outcome<()> {
     Ok(())
 }
 
-/// Random programs through every pass and the three-way check: PROGRAMS of them, from SEED on. One that
-/// goes wrong is shown as small as it gets.
+/// Runs PROGRAMS random programs, from SEED on, through every pass and the three-way check. A failing program
+/// is reduced and printed.
 ///
 /// # Errors
-/// Where one goes wrong.
+/// Fails if a program fails.
 pub fn fuzz(arguments: &[String]) -> Outcome<()> {
     if arguments.first().is_some_and(|word| word == "--cuda") {
         return fuzz_cuda(&arguments[1..]);
@@ -83,7 +84,7 @@ pub fn fuzz(arguments: &[String]) -> Outcome<()> {
         command.args(arguments);
         let links = ["--tsan", "--shares", "--mutants"];
         if arguments.iter().any(|word| links.contains(&word.as_str())) {
-            // Most seeded faults are found without it.
+            // Most seeded faults are found without the linker.
             match gradus::binary()? {
                 Some(gradus) => drop(command.arg("--linker").arg(gradus)),
                 None if arguments.iter().any(|word| word == "--mutants") => {}
@@ -117,7 +118,7 @@ pub fn fuzz(arguments: &[String]) -> Outcome<()> {
     process::show(&mut command)
 }
 
-/// Random kernels in CUDA's words: `--count N`, `--seed S`.
+/// Runs random CUDA kernels: `--count N`, `--seed S`.
 fn fuzz_cuda(arguments: &[String]) -> Outcome<()> {
     let mut command = workspace::cargo();
     for pair in arguments.chunks(2) {

@@ -1,7 +1,7 @@
-//! `cargo xtask bench --switches`: what each measure of the tape plan is worth, on a page made for it.
+//! `cargo xtask bench --switches`: benefit of each switch of the tape plan, on a page written for the switch.
 //!
-//! A page of `bench/switches` is named after its switch (`--gradus-without=NAME`); it prints what its
-//! gradient costs in bytes and seconds. A page whose gradient is wrong, either way, fails the command.
+//! A page of `bench/switches` has the name of its switch (`--gradus-without=NAME`) and prints the cost of its
+//! gradient in bytes and seconds. A wrong gradient, with the switch on or off, fails the command.
 
 use crate::gradus;
 use crate::process::{self, Failure, Outcome};
@@ -10,7 +10,7 @@ use crate::workspace;
 use std::path::Path;
 use std::process::Command;
 
-/// What a page prints.
+/// Cost that a page prints.
 struct Cost {
     bytes: f64,
     seconds: f64,
@@ -19,7 +19,7 @@ struct Cost {
 /// Builds and runs every page with its switch on and off, and prints the table.
 ///
 /// # Errors
-/// Where a page is refused, or its gradient is wrong.
+/// Fails if a page is refused or has a wrong gradient.
 pub fn run() -> Outcome<()> {
     let Some(gradus) = gradus::binary()? else {
         return Err(Failure::new(gradus::NOT_THERE_YET));

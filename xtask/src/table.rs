@@ -1,15 +1,15 @@
-//! A table as text: Markdown that also lines up in a terminal.
+//! Markdown tables with aligned columns.
 
 use std::fmt;
 
-/// Rows below a head; every row is as long as the head.
+/// Rows below a head. Every row has the length of the head.
 pub struct Table {
     head: Vec<String>,
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    /// An empty table with this head.
+    /// Returns an empty table with the given head.
     pub fn new(head: &[&str]) -> Table {
         Table {
             head: head.iter().map(|&h| h.to_owned()).collect(),

@@ -1,13 +1,12 @@
-//! Stage 1: real code that nobody here wrote. Functions of ERFA, each in a small C program that asks
-//! for the derivative (`__enzyme_fwddiff`, `__enzyme_autodiff`) and checks it.
+//! Stage 1: functions of ERFA, an unmodified library. A small C program requests the derivative of each
+//! function (`__enzyme_fwddiff`, `__enzyme_autodiff`) and checks the result.
 
 use super::Kitchen;
 use crate::process::{Failure, Outcome};
 use crate::survey::Library;
 use std::collections::BTreeSet;
 
-/// A program: its name, its text, the function of ERFA that it differentiates, others that it calls, and
-/// what to say before it.
+/// Program: name, text, differentiated function of ERFA, called functions, and introduction.
 struct Program {
     name: &'static str,
     text: &'static str,
@@ -43,14 +42,14 @@ const PROGRAMS: &[Program] = &[
         text: include_str!("star.c"),
         function: "eraAtco13",
         calls: &[],
-        says: "Where a star is seen, by eighteen numbers (one return sweep).",
+        says: "Where a star is seen, by eighteen numbers (one reverse pass).",
     },
 ];
 
 /// Builds and runs the programs.
 ///
 /// # Errors
-/// Where ERFA cannot be had, Gradus refuses, or a check does not hold.
+/// Fails if ERFA is not available, if Gradus refuses a function, or if a check fails.
 pub fn run(kitchen: &Kitchen) -> Outcome<()> {
     let library = Library::open()?;
     kitchen.write("erfa_demo.h", include_str!("erfa_demo.h"))?;

@@ -1,12 +1,12 @@
-//! Stage 5: the gradient of a CUDA program, on this machine's processors.
+//! Stage 5: the gradient of a CUDA program on the machine's processors.
 
 use super::Kitchen;
 use crate::process::Outcome;
 
-/// Compiles the program, which asks for its derivatives itself and checks them, and runs it.
+/// Compiles and runs a program that requests and checks its own derivatives.
 ///
 /// # Errors
-/// Where Gradus refuses, or the derivatives differ.
+/// Fails if Gradus refuses the program or if the derivatives differ.
 pub fn run(kitchen: &Kitchen) -> Outcome<()> {
     kitchen.write("heat.cu", include_str!("heat.cu"))?;
     println!(

@@ -1,8 +1,10 @@
-//! `cargo xtask demo`: what Gradus does, on real code, checked before the reader's eyes.
+//! `cargo xtask demo`: checked examples of Gradus on real code.
 //!
-//! A list of stages, in order; each one runs the binary `gradus` and programs that check what it made.
-//! Invariant: nothing that is printed as a result was not computed in this run. A stage that cannot run
-//! says so and why, and the demo then does not succeed.
+//! The stages run in order. Each stage runs the binary `gradus` and programs that check the derivatives. A
+//! stage that cannot run reports the reason, and the demo fails.
+//!
+//! # Invariants
+//! Every printed result was computed in the present run.
 
 mod astronomy;
 mod kernels;
@@ -17,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// A part of the demo.
+/// Stage of the demo.
 struct Stage {
     title: &'static str,
     run: fn(&Kitchen) -> Outcome<()>,
@@ -46,21 +48,21 @@ const STAGES: &[Stage] = &[
     },
 ];
 
-/// What the stages work with.
+/// Environment of the stages.
 struct Kitchen {
-    /// The binary `gradus`.
+    /// Path of the binary `gradus`.
     gradus: PathBuf,
-    /// Where programs are built.
+    /// Folder for built programs.
     folder: PathBuf,
 }
 
 const BUILD_LIMIT: Duration = Duration::from_secs(180);
 const RUN_LIMIT: Duration = Duration::from_secs(300);
 
-/// Runs the demo, or the stages whose numbers are given.
+/// Runs the demo, or the stages with the given numbers.
 ///
 /// # Errors
-/// Where a stage cannot run or what it shows does not hold.
+/// Fails if a stage cannot run or if one of its checks fails.
 pub fn run(arguments: &[String]) -> Outcome<()> {
     let chosen: Vec<usize> = arguments
         .iter()
@@ -105,7 +107,7 @@ pub fn run(arguments: &[String]) -> Outcome<()> {
     }
 }
 
-/// What to type next.
+/// Returns suggestions for further commands.
 fn next(kitchen: &Kitchen) -> String {
     let gradus = kitchen.gradus.display();
     format!(
@@ -117,10 +119,10 @@ fn next(kitchen: &Kitchen) -> String {
 }
 
 impl Kitchen {
-    /// Runs `gradus` with these arguments in `folder`; gives what it said on standard output.
+    /// Runs `gradus` with arguments in `folder` and returns the standard output.
     ///
     /// # Errors
-    /// Where it refuses or fails; with its words.
+    /// Fails if `gradus` refuses the program or fails; the failure holds the output.
     fn gradus(&self, arguments: &[&str], folder: &Path) -> Outcome<String> {
         let mut command = Command::new(&self.gradus);
         command.args(arguments).current_dir(folder);
@@ -137,10 +139,10 @@ impl Kitchen {
         }
     }
 
-    /// Runs a program that prints what it finds and ends with status 0 if it holds.
+    /// Runs a program that prints its results and returns status 0 if all checks pass.
     ///
     /// # Errors
-    /// Where it does not hold.
+    /// Fails if a check fails.
     fn show(&self, program: &Path) -> Outcome<()> {
         let done = process::within(&mut Command::new(program), RUN_LIMIT)?;
         print!("{}", done.stdout);

@@ -1,25 +1,25 @@
-//! Stage 2: ADBench's three objectives, on generated data of that suite's sizes, beside gradients written
-//! by hand.
+//! Stage 2: ADBench's three objectives on generated data of ADBench's sizes, compared with hand-written
+//! gradients.
 
 use super::Kitchen;
 use crate::course::{self, Purpose, Tool};
 use crate::process::Outcome;
 use crate::table::Table;
 
-/// Workload of the course, sizes, and what it is.
+/// Workload of the benchmark suite, sizes, and description.
 const OBJECTIVES: &[(&str, &[&str], &str)] = &[
     ("gmm", &["10", "25", "1000"], "Gaussian mixture"),
     ("ba", &["49", "7776", "31843"], "bundle adjustment"),
     ("lstm", &["2", "1024", "14"], "LSTM"),
 ];
 
-/// The largest relative error that is accepted.
+/// Largest accepted relative error.
 const LIMIT: f64 = 1e-8;
 
 /// Measures and prints the table.
 ///
 /// # Errors
-/// Where Gradus refuses a program, or a gradient is not the one written by hand.
+/// Fails if Gradus refuses a program or if a gradient differs from the hand-written gradient.
 pub fn run(kitchen: &Kitchen) -> Outcome<()> {
     let gradus = Tool::Gradus(kitchen.gradus.clone());
     let mut table = Table::new(&[

@@ -1,15 +1,15 @@
-//! Stage 4: what is differentiated is the optimised program. Two small pages: the operations of a gradient
-//! beside those of the formula, and a gradient whose cost grows as it should.
+//! Stage 4: differentiation of the optimised program, on two small pages. The first compares the operations of
+//! a gradient with those of the formula; the second shows a gradient with the expected growth of cost.
 
 use super::{BUILD_LIMIT, Kitchen};
 use crate::process::{self, Failure, Outcome};
 use crate::workspace;
 use std::process::Command;
 
-/// Builds and shows both.
+/// Builds and runs both pages.
 ///
 /// # Errors
-/// Where Gradus refuses, or what a page says does not hold.
+/// Fails if Gradus refuses a page or if a page's claim does not hold.
 pub fn run(kitchen: &Kitchen) -> Outcome<()> {
     let folder = kitchen.folder.join("optimised");
     std::fs::create_dir_all(&folder).map_err(|e| Failure::new(e.to_string()))?;
@@ -78,7 +78,7 @@ pub fn run(kitchen: &Kitchen) -> Outcome<()> {
     }
 }
 
-/// The instructions of a disassembly, without padding.
+/// Returns the instructions of a disassembly, without padding.
 fn instructions(text: &str) -> Vec<String> {
     let code = text
         .lines()
@@ -96,7 +96,7 @@ fn instructions(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// What they do, whatever the registers and the order.
+/// Returns the sorted operations of some instructions, without registers.
 fn operations(code: &[String]) -> Vec<&str> {
     let mut operations: Vec<&str> = code
         .iter()

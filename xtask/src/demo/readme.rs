@@ -1,4 +1,4 @@
-//! Stage 3: the README's own example, taken from its text, so that what a reader copies is what was run.
+//! Stage 3: the README's example, extracted from the text of the README.
 
 use super::Kitchen;
 use crate::process::{self, Failure, Outcome};
@@ -8,7 +8,7 @@ use std::process::Command;
 /// Runs the example and checks the gradient.
 ///
 /// # Errors
-/// Where the README has no such example, Gradus refuses it, or the gradient is wrong.
+/// Fails if the README has no example, if Gradus refuses the example, or if the gradient is wrong.
 pub fn run(kitchen: &Kitchen) -> Outcome<()> {
     let path = workspace::root().join("README.md");
     let text =
@@ -46,11 +46,11 @@ fn indented(text: &str) -> String {
     text.lines().map(|line| format!("  {line}\n")).collect()
 }
 
-/// The README's example.
+/// Example of the README.
 struct Example {
-    /// The text of `energy.c`.
+    /// Text of `energy.c`.
     source: String,
-    /// The command that differentiates it.
+    /// Command that differentiates the source.
     command: String,
 }
 

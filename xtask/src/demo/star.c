@@ -1,6 +1,6 @@
 /* Where a star is seen: eraAtco13 takes a catalogue position through proper motion, parallax, light
  * deflection, aberration, precession, nutation, Earth rotation and refraction. How far from the zenith it is
- * seen depends on eighteen numbers; one return sweep gives the derivative by all of them. */
+ * seen depends on eighteen numbers; one reverse pass gives the derivative by all of them. */
 #include "erfa_demo.h"
 
 enum { INPUTS = 18, LEVELS = 8 };

@@ -1,12 +1,13 @@
-//! `cargo xtask growth`: compile time. Programs of n, 2n, 4n statements, calls, branches and exits must
-//! compile in time that grows with them, and in at most three times what clang takes for the same
-//! program with its gradient written by hand; twenty thousand early exits and a chain of five thousand
-//! calls must compile at all.
+//! `cargo xtask growth`: growth of the compile time with the size of the program.
 //!
-//! Times are processor times, the smaller of two runs where they are short. Clang's own time, on the
-//! primal alone and with the gradient by hand, stands beside: its -O3 is quadratic in the length of a
-//! block once that has thousands of statements, and gives up nothing by itself: a gradient by hand on
-//! which it takes very long has no time in the table. Every gradient is run and checked by a difference.
+//! Programs have n, 2n and 4n statements, calls, branches or exits. The compile time must grow in proportion,
+//! and must stay within three times clang's time for the program with a hand-written gradient. Twenty thousand
+//! early exits and a chain of five thousand calls must compile.
+//!
+//! Times are processor times; a short compilation runs twice and the smaller time counts. The table also holds
+//! clang's time for the primal alone and for the hand-written gradient. Clang's -O3 is quadratic in the length
+//! of a block with thousands of statements; the table omits a hand-written gradient beyond the time limit. The
+//! command runs every gradient and checks a directional difference.
 
 mod programs;
 
@@ -19,20 +20,20 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// The most that twice the program may cost.
+/// Largest ratio of compile times between a program and one of half the size.
 const GROWTH_MAX: f64 = 2.3;
-/// The most that a program may cost beside clang's time for it with a gradient by hand.
+/// Largest ratio of the compile time to clang's time with a hand-written gradient.
 const RATIO_MAX: f64 = 3.0;
 const LIMIT: Duration = Duration::from_secs(600);
-/// How long clang may take over a gradient by hand before the comparison is given up.
+/// Time limit on clang's compilation of a hand-written gradient.
 const BY_HAND_LIMIT: Duration = Duration::from_secs(20);
-/// What takes longer than so many seconds is not measured twice.
+/// A compilation of more seconds is measured once.
 const SHORT: f64 = 2.0;
 
-/// Compiles all families, or those named, and prints the table.
+/// Compiles all families, or the named families, and prints the table.
 ///
 /// # Errors
-/// Where a program does not compile, its gradient is wrong, or it takes too long.
+/// Fails if a program does not compile, has a wrong gradient, or exceeds a limit.
 pub fn run(arguments: &[String]) -> Outcome<()> {
     let Some(gradus) = gradus::binary()? else {
         return Err(Failure::new("gradus is not there yet"));
@@ -78,10 +79,10 @@ pub fn run(arguments: &[String]) -> Outcome<()> {
     }
 }
 
-/// Seconds for one program.
+/// Compile times of one program, in seconds.
 struct Times {
     gradus: Outcome<f64>,
-    /// `None` where clang takes very long.
+    /// `None` if clang exceeds the time limit.
     by_hand: Option<f64>,
     primal: f64,
 }
@@ -151,7 +152,8 @@ fn row(
     ]
 }
 
-/// Processor seconds of the faster of two compilations at -O3, to a program beside the source.
+/// Compiles a source at -O3 and returns the processor seconds of the faster of two compilations. The program is
+/// written next to the source.
 fn compile_time(compiler: &mut Command, source: &Path, limit: Duration) -> Outcome<f64> {
     compiler
         .args(["-w", "-O3", "-fbracket-depth=100000"])

@@ -1,17 +1,17 @@
-//! The families of programs that `cargo xtask growth` compiles: each as a function for differentiation
-//! and with its gradient written by hand, as someone would who knows the adjoint method.
+//! Families of programs for `cargo xtask growth`. Each family has a function to differentiate and a
+//! hand-written adjoint.
 
-/// A family of programs.
+/// Family of programs.
 pub struct Family {
-    /// What it is called.
+    /// Name.
     pub name: &'static str,
-    /// The smallest size.
+    /// Smallest size.
     pub size: usize,
-    /// How often that is doubled.
+    /// Number of doublings of the size.
     pub doublings: u32,
-    /// The text of `double f(const double *x)` for a size.
+    /// Returns the text of `double f(const double *x)` for a size.
     pub function: fn(usize) -> String,
-    /// The text of `void f_adj(const double *restrict x, double *restrict x_adj, double r_adj)`.
+    /// Returns the text of `void f_adj(const double *restrict x, double *restrict x_adj, double r_adj)`.
     pub by_hand: fn(usize) -> String,
 }
 
@@ -63,8 +63,8 @@ pub const FAMILIES: &[Family] = &[
 
 const ADJOINT: &str = "f_adj(const double *restrict x, double *restrict x_adj, double r_adj)";
 
-/// A whole program that compares its gradient with a difference along one direction: `PRIMAL` leaves
-/// the gradient out, `BY_HAND` takes the one written by hand.
+/// Returns a program that compares its gradient with a difference along one direction. `PRIMAL` omits the
+/// gradient; `BY_HAND` selects the hand-written gradient.
 pub fn program(family: &Family, n: usize) -> String {
     format!(
         "#include <math.h>\n#include <stdio.h>\n\n{}\n
@@ -106,7 +106,7 @@ int main(void)
 #endif
 "#;
 
-/// n statements, one after the other.
+/// Returns n statements in sequence.
 fn straight(n: usize) -> String {
     let mut text = String::from("double f(const double *x)\n{\n    double a = x[0], b = x[1];\n");
     for i in 0..n {
@@ -122,7 +122,7 @@ fn straight(n: usize) -> String {
 
 fn straight_by_hand(n: usize) -> String {
     let mut text = format!("static void {ADJOINT}\n{{\n    const double a0 = x[0], b0 = x[1];\n");
-    // Which a and b each statement reads.
+    // Indices of the a and b that each statement reads.
     let (mut a, mut b, mut read) = (0, 0, Vec::new());
     for i in 0..n {
         read.push((a, b));
@@ -165,7 +165,7 @@ fn straight_by_hand(n: usize) -> String {
     text + "    x_adj[0] += a_adj;\n    x_adj[1] += b_adj;\n}\n"
 }
 
-/// A chain of n functions, each calling the one before.
+/// Returns a chain of n functions in which each function calls its predecessor.
 fn calls(n: usize) -> String {
     let mut text = String::from(
         "__attribute__((noinline)) static double f0(const double *x) { return x[0] * x[1]; }\n",
@@ -200,7 +200,7 @@ fn calls_by_hand(n: usize) -> String {
     )
 }
 
-/// n two-armed branches, one after the other.
+/// Returns n branches with two arms in sequence.
 fn branches(n: usize) -> String {
     let mut text = String::from("double f(const double *x)\n{\n    double a = x[0], b = x[1];\n");
     for i in 0..n {
@@ -237,7 +237,7 @@ fn branches_by_hand(n: usize) -> String {
     text + "    x_adj[0] += a_adj;\n    x_adj[1] += b_adj;\n}\n"
 }
 
-/// n exits to one label, one after the other, as C programs handle errors: n nested regions.
+/// Returns n jumps to one label in sequence, the form of error handling in C: n nested regions.
 fn exits(n: usize) -> String {
     let mut text = String::from("double f(const double *x)\n{\n    double a = x[0];\n");
     for i in 0..n {

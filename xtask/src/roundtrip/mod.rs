@@ -1,7 +1,8 @@
-//! `cargo xtask roundtrip`: sqlite and zlib with every function sent through the IR and back
-//! (`gradus cc --restructure-all`), beside clang: same results, and what it costs at run time.
+//! `cargo xtask roundtrip`: sqlite and zlib through the IR and back (`gradus cc --restructure-all`), compared
+//! with clang. Results must be equal, and the run time must stay within a limit.
 //!
-//! Runs are interleaved and the fastest of each counts, so that a busy machine disturbs both alike.
+//! Runs are interleaved and the fastest run of each build counts, hence load on the machine affects both builds
+//! alike.
 
 use crate::gradus;
 use crate::process::{self, Failure, Finished, Outcome};
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// A library, the sources of it that are compiled, and a program that gives it work.
+/// Library, its compiled sources, and a program that exercises the library.
 struct Subject {
     name: &'static str,
     shipped: Shipped,
@@ -51,15 +52,15 @@ const SUBJECTS: &[Subject] = &[
 ];
 
 const RUNS: usize = 9;
-/// Slower than clang by at most this.
+/// Largest ratio of the run time to clang's.
 const LIMIT: f64 = 1.02;
 const BUILD_LIMIT: Duration = Duration::from_secs(900);
 const RUN_LIMIT: Duration = Duration::from_secs(120);
 
-/// Builds both ways, compares, prints the table.
+/// Builds both programs, compares the results, and prints the table.
 ///
 /// # Errors
-/// Where results differ, or the restructured program is slower than the limit.
+/// Fails if results differ or if the restructured program exceeds the limit.
 pub fn run(arguments: &[String]) -> Outcome<()> {
     if let Some(name) = arguments
         .iter()
@@ -166,7 +167,7 @@ fn compare(subject: &Subject, gradus: &Path) -> Outcome<Row> {
                 gradus::reason(&done.stderr)
             )));
         }
-        // Functions that were left as they are, with the reason.
+        // Functions that `gradus` left unchanged, with the reason.
         for line in done.stderr.lines() {
             println!("{}: {line}", subject.name);
         }
@@ -200,7 +201,7 @@ fn compare(subject: &Subject, gradus: &Path) -> Outcome<Row> {
     })
 }
 
-/// The hash and the seconds that a work program prints.
+/// Returns the hash and the seconds that a work program prints.
 fn work_done(program: &PathBuf) -> Outcome<(String, f64)> {
     let done = process::within(&mut Command::new(program), RUN_LIMIT)?;
     read_work(&done)

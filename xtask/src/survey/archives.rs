@@ -1,7 +1,7 @@
-//! A C library compiled twice: by clang, as a yardstick, and by `gradus cc -c`, whose objects carry what
-//! is differentiated at the link step.
+//! Compiles a C library twice: with clang, for the reference, and with `gradus cc -c`, whose objects carry
+//! bitcode for differentiation at link time.
 //!
-//! What is there is not compiled again, as neither archive holds derivatives; the folder may be deleted.
+//! Existing archives are reused, since neither archive holds derivatives. The folder may be deleted.
 
 use crate::process::{self, Failure, Outcome};
 use crate::workspace;
@@ -12,24 +12,24 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Both archives of a library.
 pub struct Archives {
-    /// By clang.
+    /// Archive compiled by clang.
     pub plain: PathBuf,
-    /// By `gradus cc`.
+    /// Archive compiled by `gradus cc`.
     pub carried: PathBuf,
 }
 
-/// What a library is compiled from.
+/// Sources and flags of a library.
 pub struct Sources {
-    /// The C files.
+    /// C files.
     pub files: Vec<PathBuf>,
-    /// The compiler's flags.
+    /// Flags of the compiler.
     pub flags: Vec<String>,
 }
 
 /// Compiles a library into `folder`.
 ///
 /// # Errors
-/// Where the folder cannot be written, or a file does not compile.
+/// Fails if the folder cannot be written or if a file does not compile.
 pub fn build(binary: &Path, folder: &Path, sources: &Sources) -> Outcome<Archives> {
     let mut clang = vec![workspace::clang()];
     let mut gradus = vec![binary.display().to_string(), "cc".into()];

@@ -1,7 +1,7 @@
-//! GSL's special functions: every one of its headers that takes a real number and gives one.
+//! GSL's special functions: every function of GSL's headers with a real parameter and a real result.
 //!
-//! The points are those of GSL's own tests, which call `NAME_e` with the same arguments; and one of them
-//! with an argument put to where the function's code compares it with a number.
+//! The points come from GSL's own tests, which call `NAME_e` with equal arguments. A further point replaces one
+//! argument by a number with which the function's code compares the argument.
 
 use super::archives::{self, Sources};
 use super::scalar::{self, Function, Parameter};
@@ -12,10 +12,10 @@ use crate::workspace;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// GSL's special functions.
+/// Returns GSL's special functions.
 ///
 /// # Errors
-/// Where GSL cannot be had, or does not compile.
+/// Fails if GSL cannot be fetched or does not compile.
 pub fn collection(binary: &Path) -> Outcome<Collection> {
     let gsl = GSL.locate()?;
     let include = configure(&gsl)?;
@@ -44,18 +44,18 @@ pub fn collection(binary: &Path) -> Outcome<Collection> {
     Ok(Collection {
         subjects,
         flags,
-        // Its iterations begin at zero, where a root has no slope.
+        // The iterations begin at zero, a point without a slope for a root.
         options: vec!["--strong-zero".into()],
         archives: Some(archives::build(binary, &folder, &sources)?),
     })
 }
 
-/// Without this GSL's handler ends the program where a function has no value.
+/// Turns off GSL's error handler, which ends the program at a point without a value.
 const BEFORE: &str = "#include <gsl/gsl_errno.h>\n#include <gsl/gsl_machine.h>\n#include <gsl/gsl_math.h>\n\
 #include \"specfunc/gsl_sf.h\"\n\
 __attribute__((constructor)) static void quiet(void) { gsl_set_error_handler_off(); }\n";
 
-/// GSL's own configuration, and a folder that holds its headers as `gsl/…`.
+/// Writes GSL's configuration and returns a folder with the headers as `gsl/…`.
 fn configure(gsl: &Path) -> Outcome<PathBuf> {
     if !gsl.join("config.h").is_file() {
         let mut configure = Command::new("sh");
@@ -88,7 +88,7 @@ fn configure(gsl: &Path) -> Outcome<PathBuf> {
     Ok(include)
 }
 
-/// The sources of the special functions and of what GSL links their tests with.
+/// Returns the sources of the special functions and of the code that GSL links to their tests.
 fn files(gsl: &Path) -> Outcome<Vec<PathBuf>> {
     let makefile = |folder: &str| {
         let path = gsl.join(folder).join("Makefile.am");
@@ -122,7 +122,7 @@ fn files(gsl: &Path) -> Outcome<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// What is read of GSL.
+/// Texts of GSL's sources.
 struct Texts {
     headers: Vec<String>,
     sources: String,
@@ -159,7 +159,8 @@ impl Texts {
     }
 }
 
-/// A place at a branch, then the tests' first and another of them; with what stands in for each.
+/// Returns the points at branches, then the points of the tests. The first branch point and the first point of
+/// each half of the tests are points; all later points of a group are substitutes.
 fn places(function: &Function, texts: &Texts) -> Vec<Place> {
     let tested = tested(function, &texts.tests);
     let Some(first) = tested.first() else {
@@ -183,7 +184,7 @@ fn places(function: &Function, texts: &Texts) -> Vec<Place> {
     places
 }
 
-/// The places where GSL's tests call a function, as far as they are constants.
+/// Returns the arguments of the tests' calls of a function, as far as the arguments are constants.
 fn tested(function: &Function, tests: &str) -> Vec<Place> {
     let mut places: Vec<Place> = Vec::new();
     let name = format!("{}_e", function.name);
@@ -215,7 +216,7 @@ fn tested(function: &Function, tests: &str) -> Vec<Place> {
     places
 }
 
-/// The arguments of a call, behind its parenthesis.
+/// Returns the arguments of a call. The text begins behind the opening parenthesis.
 fn arguments(text: &str) -> Option<Vec<String>> {
     let (mut depth, mut list, mut argument) = (0, Vec::new(), String::new());
     for letter in text.chars() {
@@ -234,7 +235,7 @@ fn arguments(text: &str) -> Option<Vec<String>> {
     None
 }
 
-/// Whether an expression is of numbers and of GSL's constants alone. The mode is not looked at.
+/// Returns whether an expression consists of numbers and GSL's constants. The accuracy mode is ignored.
 fn is_constant(text: &str) -> bool {
     let mut words = text.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '.');
     text == "m"
@@ -242,8 +243,8 @@ fn is_constant(text: &str) -> bool {
         || words.all(|w| !w.starts_with(|c: char| c.is_lowercase() || c == '_'))
 }
 
-/// Where the code of `NAME_e` compares a real parameter with a number: the parameter's place among the
-/// real ones, and the number.
+/// Returns the comparisons of a real parameter with a number in the code of `NAME_e`: the parameter's index
+/// among the real parameters, and the number.
 fn branches(function: &Function, sources: &str) -> Vec<(usize, String)> {
     let Some((names, body)) = definition(&format!("{}_e", function.name), sources) else {
         return Vec::new();
@@ -269,13 +270,13 @@ fn branches(function: &Function, sources: &str) -> Vec<(usize, String)> {
             found.push((argument, number));
         }
     }
-    // Errors are met at the first comparisons more often than at the last.
+    // The first comparisons often guard errors; later ones are tried first.
     found.reverse();
     found.dedup();
     found
 }
 
-/// The parameters' names and the body of a function.
+/// Returns the parameter names and the body of a function.
 fn definition<'a>(name: &str, sources: &'a str) -> Option<(Vec<String>, &'a str)> {
     for (at, _) in sources.match_indices(name) {
         let Some(list) = sources[at + name.len()..]

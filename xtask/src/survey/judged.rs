@@ -1,5 +1,5 @@
-//! Judges subjects: builds each one's yardstick and derivatives, runs the judge, and counts done, refused
-//! and wrong.
+//! Judges the subjects of a survey: builds the reference and the derivatives of each subject, runs the judge,
+//! and counts the verdicts: done, refused, wrong.
 
 use super::subject::{self, Collection, Modes, Subject, Units};
 use crate::gradus;
@@ -16,47 +16,47 @@ use std::time::Duration;
 const BUILD_LIMIT: Duration = Duration::from_secs(240);
 const JUDGE_LIMIT: Duration = Duration::from_secs(300);
 
-/// Codes that say that Gradus itself is at fault: no refusals.
+/// Codes that report an internal error of Gradus. A diagnostic with such a code is no refusal.
 const FAULTS: &[&str] = &["GRD0024", "GRD0025", "GRD0030"];
 
-/// Who differentiates.
+/// Tool that differentiates.
 pub enum Tool {
-    /// Gradus, through `gradus cc`; the binary.
+    /// Gradus, through `gradus cc`; holds the path of the binary.
     Gradus(PathBuf),
-    /// Dual numbers in C++: forward only; they show what the judge itself can tell.
+    /// Dual numbers in C++, in forward mode only. The comparison measures the judge's own accuracy.
     Dual,
 }
 
-/// What became of one function.
+/// Verdict on one function.
 enum Verdict {
-    /// Both modes agree with the differences; whether only with what a user may add.
+    /// Both modes agree with finite differences. The flag says that the user must add the remedy.
     Done(Vec<Judged>, bool),
-    /// One mode is refused at least, none is wrong; with the reason.
+    /// At least one mode is refused and none is wrong; holds the reason.
     Refused(String),
-    /// A derivative is wrong, or the program with it fails; with what was seen.
+    /// A derivative is wrong, or the program fails; holds the observation.
     Wrong(String),
-    /// Nothing can be said; with the reason.
+    /// No verdict is possible; holds the reason.
     Skipped(String),
 }
 
-/// The judge's line on one mode.
+/// Line of the judge on one mode.
 #[derive(Debug, PartialEq)]
 struct Judged {
     mode: String,
     entries: usize,
     wrong: usize,
     unsure: usize,
-    /// Points where the code branches on equality.
+    /// Points at which the code branches on equality.
     isolated: usize,
-    /// Points about which rounding leaves the code a constant.
+    /// Points at which rounding makes the code locally constant.
     flat: usize,
     worst: f64,
     at: String,
 }
 
-/// What a survey found.
+/// Result of a survey.
 pub struct Tally {
-    /// A row for each function.
+    /// One row per function.
     pub table: Table,
     done: usize,
     registered: usize,
@@ -66,7 +66,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// The counts, in words.
+    /// Returns the counts as text.
     pub fn summary(&self) -> String {
         let judged = self.done + self.refused + self.wrong;
         let registered = match self.registered {
@@ -79,10 +79,10 @@ impl Tally {
         )
     }
 
-    /// Whether it is as it must be: none wrong, and of a hundred at least so many done.
+    /// Checks that no function is wrong and that at least `least_done` of each hundred are done.
     ///
     /// # Errors
-    /// Where it is not.
+    /// Fails if a function is wrong or if too few are done.
     pub fn check(&self, least_done: usize) -> Outcome<()> {
         let judged = self.done + self.refused + self.wrong;
         if self.wrong > 0 {
@@ -124,7 +124,7 @@ impl Tally {
 /// Surveys a collection.
 ///
 /// # Errors
-/// Where its folder cannot be written, or the judge does not compile.
+/// Fails if the folder cannot be written or if the judge does not compile.
 pub fn survey(name: &str, tool: &Tool, collection: &Collection) -> Outcome<Tally> {
     let folder = workspace::target().join("survey").join(name);
     std::fs::create_dir_all(&folder)
@@ -185,16 +185,16 @@ fn done_row(judged: &[Judged], registered: bool) -> Vec<String> {
     ]
 }
 
-/// What the survey of a function needs.
+/// Inputs of the survey of one function.
 struct Survey<'a> {
     collection: &'a Collection,
     tool: &'a Tool,
     folder: &'a Path,
-    /// The judge's object.
+    /// Object file of the judge.
     judge: PathBuf,
 }
 
-/// The judge, and the headers that the units take in, from this crate's own text.
+/// Writes the judge and the headers of the units from the text inside the crate, and compiles the judge.
 fn build_judge(folder: &Path) -> Outcome<PathBuf> {
     for (name, text) in [
         ("judge.h", include_str!("judge.h")),
@@ -218,7 +218,7 @@ fn write(path: &Path, text: &str) -> Outcome<()> {
 }
 
 impl Survey<'_> {
-    /// The verdicts, in the subjects' order; on all cores, with progress shown.
+    /// Computes the verdicts on all cores, in the order of the subjects, and shows the progress.
     fn all(&self) -> Vec<Verdict> {
         let subjects = &self.collection.subjects;
         let next = AtomicUsize::new(0);
@@ -285,7 +285,7 @@ impl Survey<'_> {
         )
     }
 
-    /// The verdict on both modes; where they are not done together, on each.
+    /// Returns the verdict on both modes. If the modes together are refused, judges each mode.
     fn asked(&self, derived: &str, folder: &Path) -> Outcome<Verdict> {
         let unit = |modes: Modes| format!("{derived}{}", subject::requests(modes));
         let built = self.built(&unit(Modes::Both), folder)?;
@@ -313,7 +313,8 @@ impl Survey<'_> {
         )))
     }
 
-    /// `plain.o`: the function as clang compiles it, with the library's code inside and nothing of it seen.
+    /// Compiles `plain.o`: the function as compiled by clang, with the library's code inside and no visible
+    /// library symbol.
     fn yardstick(&self, units: &Units, folder: &Path) -> Outcome<()> {
         write(&folder.join("plain.c"), &units.plain)?;
         let mut clang = Command::new(workspace::clang());
@@ -343,7 +344,7 @@ impl Survey<'_> {
         compiler.args(&self.collection.flags).current_dir(folder)
     }
 
-    /// The program of judge, yardstick and derivatives, built by the tool.
+    /// Links the judge, the reference and the derivatives with the tool.
     fn built(&self, unit: &str, folder: &Path) -> Outcome<Finished> {
         let (name, mut compiler) = match self.tool {
             Tool::Gradus(binary) => {
@@ -376,7 +377,7 @@ fn judged(folder: &Path) -> Outcome<Verdict> {
     Ok(verdict(&done))
 }
 
-/// What the judge's program says.
+/// Parses the output of the judge's program.
 fn verdict(done: &Finished) -> Verdict {
     if !done.succeeded() {
         return Verdict::Wrong(format!(
@@ -431,7 +432,7 @@ fn parse(line: &str) -> Option<Judged> {
     })
 }
 
-/// One line that is overwritten in a terminal; every twentieth elsewhere.
+/// Shows the progress: in a terminal on one overwritten line, elsewhere every twentieth function.
 fn progress(i: usize, n: usize, name: &str) {
     if std::io::stderr().is_terminal() {
         eprint!("\r{}/{n} {name:<20}", i + 1);
@@ -456,7 +457,7 @@ mod tests {
         assert!(parse("nonsense").is_none());
     }
 
-    /// y = (sin(x0) x1, x0²); its derivatives are off by WRONG, their own result by MOVED.
+    /// y = (sin(x0) x1, x0²). The derivatives are off by WRONG, the derivative's own result by MOVED.
     const UNIT: &str = "#include \"judge.h\"\n#include <math.h>\n
         const int judge_ny = 2, judge_points_count = 1;
         static const double x0[] = {0.7, 1e6};
@@ -471,7 +472,7 @@ mod tests {
         void (*const judge_tangent)(const double *, const double *, double *, double *, const int *, const char *) = tangent;
         void (*const judge_adjoint)(const double *, double *, double *, double *, const int *, const char *) = adjoint;";
 
-    /// y = 1 + cos(x0) by FORM, at π/2; its derivatives go through a root of zero there, and are off by
+    /// y = 1 + cos(x0) in the form FORM, at π/2. The derivatives pass a root of zero at π/2, and are off by
     /// WRONG elsewhere.
     const FLAT: &str = "#include \"judge.h\"\n#include <math.h>\n
         const int judge_ny = 1, judge_points_count = 2;
@@ -515,7 +516,8 @@ mod tests {
             panic!("not done")
         };
         assert!(found.iter().all(|j| j.flat == 1), "{found:?}");
-        // The same slope of a function that changes there, and another one beside the point.
+        // The judge must reject an equal slope of a function that is not constant, and a wrong slope next to
+        // the point.
         for (name, form, wrong) in [("steep", "cos", "0"), ("off", "rounded", "1e-4")] {
             assert!(
                 matches!(judged(name, form, wrong), Verdict::Wrong(_)),

@@ -1,10 +1,11 @@
-//! `cargo xtask survey`: whole libraries that nobody here wrote, function by function, differentiated
-//! both ways and judged by differences: done, refused with a code, or wrong (which must not be).
+//! `cargo xtask survey`: differentiates the functions of unmodified libraries in both modes and compares the
+//! derivatives with finite differences. Each function is done, refused with a code, or wrong; wrong is a
+//! failure.
 //!
-//! Flow: a library's sources come from a package registry (`crate::sources`); its headers say which
-//! functions take a real number and give one; each becomes a `Subject`, y = f(x) with three points or more
-//! (`erfa`, `scalar` for libm and GSL, `objectives` for NLopt); `judged` builds both derivatives of it and
-//! lets the judge (`judge.c`) compare them with differences. Nothing of a library becomes part of this
+//! Flow: a package registry provides the sources of a library (`crate::sources`), and the headers list the
+//! functions with a real parameter and a real result. Each function becomes a `Subject`, y = f(x) with at least
+//! three points (`erfa`; `scalar` for libm and GSL; `objectives` for NLopt). `judged` builds both derivatives,
+//! and the judge (`judge.c`) compares the derivatives with finite differences. No library becomes part of this
 //! project.
 
 mod archives;
@@ -24,7 +25,7 @@ use judged::{Tally, Tool};
 use std::path::Path;
 use subject::Collection;
 
-/// A library: its name, how many of a hundred functions must be done, and what reads it.
+/// Library: name, required percentage of done functions, and reader.
 struct Known {
     name: &'static str,
     says: &'static str,
@@ -65,11 +66,11 @@ const LIBRARIES: &[Known] = &[
     },
 ];
 
-/// Runs the survey: of all libraries, or of the one named, or of the functions named behind it; with
-/// `--tool dual` by dual numbers.
+/// Surveys all libraries, the named library, or the named functions of a library. `--tool dual` selects dual
+/// numbers.
 ///
 /// # Errors
-/// Where a derivative is wrong, or fewer than a library's least part are done.
+/// Fails if a derivative is wrong or if fewer functions than required are done.
 pub fn run(arguments: &[String]) -> Outcome<()> {
     let (tool, words) = match arguments {
         [words @ .., option, value] if option == "--tool" && value == "dual" => (Tool::Dual, words),

@@ -1,8 +1,8 @@
-//! musl's libm: every function of `math.h` that takes a real number and gives one; under its own name,
-//! whose derivative is known by name (`own_names`), and its code under another name (`code`).
+//! musl's libm: every function of `math.h` with a real parameter and a real result. `own_names` surveys the
+//! function under its own name, whose derivative Gradus knows; `code` surveys the source under another name.
 //!
-//! The code of some (`exp`, `log`, `pow`) computes with the bits of numbers and is refused. There a second
-//! try registers the function as one like that of its name, as the diagnostic's page tells a user.
+//! Some functions (`exp`, `log`, `pow`) compute with the bits of numbers and are refused. A second attempt
+//! registers the function as equivalent to the function of its name, as the diagnostic's page advises users.
 
 use super::archives::{self, Sources};
 use super::scalar::{self, Function, Parameter};
@@ -13,7 +13,7 @@ use crate::workspace;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where the code of a function branches, as its source has it; others branch at one half or one.
+/// Branch points in the code of some functions. The remaining functions branch at one half or at one.
 // table
 const BRANCHES: &[(&str, &str)] = &[
     ("acosh", "2"),
@@ -46,22 +46,23 @@ const BRANCHES: &[(&str, &str)] = &[
     ("y1", "2"),
 ];
 
-/// musl's macro for a second name, which takes the first one as it is after other names were given.
+/// Redefinition of musl's macro for a second name. The first name is expanded, hence a renamed function is
+/// found.
 const ALIASES: &str = "#include <features.h>\n#undef weak_alias\n#define text_of(name) #name\n\
 #define weak_alias(old, new) extern __typeof(old) new __attribute__((__weak__, __alias__(text_of(old))))\n";
 
-/// The functions of musl's libm, under their names.
+/// Returns the functions of musl's libm under their own names.
 ///
 /// # Errors
-/// Where musl cannot be had, or does not compile.
+/// Fails if musl cannot be fetched or does not compile.
 pub fn own_names(binary: &Path) -> Outcome<Collection> {
     collection(binary, "libm", "")
 }
 
-/// The code of musl's libm, under names that say nothing.
+/// Returns the code of musl's libm under names without a known derivative.
 ///
 /// # Errors
-/// Where musl cannot be had, or does not compile.
+/// Fails if musl cannot be fetched or does not compile.
 pub fn code(binary: &Path) -> Outcome<Collection> {
     collection(binary, "musl", "code_of_")
 }
@@ -92,7 +93,7 @@ fn collection(binary: &Path, name: &str, prefix: &str) -> Outcome<Collection> {
     let renamed = ["-include".to_owned(), names.display().to_string()];
     let subjects = functions.iter().map(|function| Subject {
         name: function.name.clone(),
-        // The header has macros of its own; functions are declared by name.
+        // The header defines macros of its own; the units declare functions by name.
         units: Ok(scalar::units(
             function,
             &declaration(function),
@@ -104,7 +105,7 @@ fn collection(binary: &Path, name: &str, prefix: &str) -> Outcome<Collection> {
         files: files(&musl)?,
         flags: [flags(&musl).as_slice(), &aliased, &renamed].concat(),
     };
-    // The compiler may know a name, too.
+    // The compiler may also know a function by its name.
     let own = ["-fno-builtin".to_owned()];
     Ok(Collection {
         subjects: subjects.collect(),
@@ -114,7 +115,7 @@ fn collection(binary: &Path, name: &str, prefix: &str) -> Outcome<Collection> {
     })
 }
 
-/// Makes the headers that musl's build makes.
+/// Writes the headers that musl's build generates.
 fn configure(musl: &Path) -> Outcome<()> {
     const MADE: [&str; 3] = [
         "obj/include/bits/alltypes.h",
@@ -129,7 +130,7 @@ fn configure(musl: &Path) -> Outcome<()> {
     Ok(())
 }
 
-/// The portable sources: those for one machine are assembly.
+/// Returns the portable sources; the sources for one machine are assembly.
 fn files(musl: &Path) -> Outcome<Vec<PathBuf>> {
     let folder = musl.join("src/math");
     let entries = std::fs::read_dir(&folder)
@@ -166,7 +167,7 @@ fn flags(musl: &Path) -> Vec<String> {
     flags
 }
 
-/// The function's declaration.
+/// Returns the declaration of a function.
 fn declaration(function: &Function) -> String {
     let types: Vec<&str> = function
         .parameters
@@ -183,12 +184,12 @@ fn declaration(function: &Function) -> String {
     format!("double {}({});\n", function.name, types.join(", "))
 }
 
-/// The registration; the name in quotes is not replaced by another.
+/// Returns the registration. The quoted name is not renamed.
 fn remedy(name: &str) -> String {
     format!("void *__enzyme_function_like_this[] = {{(void *){name}, (void *)\"{name}\"}};\n")
 }
 
-/// A branch point, then two others; with what stands in where the function has no value.
+/// Returns a branch point, then two further points, with substitutes for points without a value.
 fn places(function: &Function) -> Vec<Place> {
     let branch = BRANCHES.iter().find(|(name, _)| *name == function.name);
     let branch = branch.map_or("0.5", |(_, at)| at);

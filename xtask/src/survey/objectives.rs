@@ -1,4 +1,4 @@
-//! NLopt's test objectives: functions of an array, with the starting bounds and the minimum of each.
+//! NLopt's test objectives: functions of an array, with starting bounds and the minimum of each function.
 
 use super::erfa::without_comments;
 use super::subject::{self, Collection, Place, Subject, Units};
@@ -7,17 +7,17 @@ use crate::sources::NLOPT;
 use crate::workspace;
 use std::path::Path;
 
-/// NLopt's objectives: every row of its table.
+/// Returns NLopt's objectives: every row of NLopt's table.
 ///
 /// # Errors
-/// Where NLopt cannot be had or read.
+/// Fails if NLopt cannot be fetched or parsed.
 pub fn collection(_: &Path) -> Outcome<Collection> {
     let nlopt = NLOPT.locate()?;
     let (tests, api) = (nlopt.join("test"), nlopt.join("src/api"));
     let path = tests.join("testfuncs.c");
     let text = std::fs::read_to_string(&path)
         .map_err(|e| Failure::new(format!("{}: {e}", path.display())))?;
-    // Made by NLopt's build; the objectives need nothing of it.
+    // NLopt's build generates the header; the objectives use none of its contents.
     let made = workspace::target().join("survey/nlopt/nlopt_config.h");
     let folder = made.parent().unwrap_or(&made).to_path_buf();
     let written = std::fs::create_dir_all(&folder).and_then(|()| std::fs::write(&made, ""));
@@ -46,11 +46,11 @@ pub fn collection(_: &Path) -> Outcome<Collection> {
     })
 }
 
-/// A row of NLopt's table.
+/// Row of NLopt's table.
 #[derive(Debug)]
 struct Row {
     function: String,
-    /// What the function gets beside the array, in C.
+    /// Second argument of the function besides the array, as a C expression.
     data: String,
     low: Vec<f64>,
     high: Vec<f64>,
@@ -99,7 +99,7 @@ impl Row {
     }
 }
 
-/// The rows of the table at the end of the file: function, data, whether it has a gradient, length,
+/// Returns the rows of the table at the end of the file: function, data, presence of a gradient, length,
 /// bounds, minimum.
 fn rows(text: &str) -> Vec<Row> {
     let Some((before, table)) = text.split_once("testfuncs[NTESTFUNCS] = {") else {
@@ -127,7 +127,7 @@ fn row(cells: &str, before: &str) -> Option<Row> {
     })
 }
 
-/// The `n` numbers at `NAME` or `NAME + SKIP`, an array that the text defines.
+/// Returns the `n` numbers at `NAME` or `NAME + SKIP`, an array that the text defines.
 fn values(place: &str, n: usize, text: &str) -> Option<Vec<f64>> {
     let (name, skip) = place.split_once('+').unwrap_or((place, "0"));
     let skip: usize = skip.trim().parse().ok()?;

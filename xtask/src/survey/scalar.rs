@@ -1,22 +1,22 @@
-//! Functions of numbers: `double f(double, int, …)`, read from a header, as y = f(x).
+//! Functions of numbers: reads `double f(double, int, …)` from a header as y = f(x).
 //!
-//! A small parser for prototypes. A function with a parameter that it does not know is left out, and so is
-//! one without a real parameter.
+//! The file holds a small parser for prototypes. A function with an unknown parameter type, or without a real
+//! parameter, is left out.
 
 use super::erfa::without_comments;
 use super::subject::{self, Place, Units};
 use std::fmt::Write;
 
-/// A function that gives a number.
+/// Function with a real result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Function {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its parameters.
+    /// Parameters, in order.
     pub parameters: Vec<Parameter>,
 }
 
-/// A parameter.
+/// Kind of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parameter {
     /// `double`.
@@ -27,27 +27,27 @@ pub enum Parameter {
     Whole,
     /// `long`.
     Long,
-    /// GSL's choice of accuracy, of which the best is taken.
+    /// GSL's accuracy mode; the units pass the most accurate mode.
     Mode,
-    /// `double *`: a further result.
+    /// `double *`: an additional result.
     RealOut,
     /// `int *`: a result without a derivative.
     WholeOut,
 }
 
 impl Function {
-    /// How many parameters are of this kind.
+    /// Returns the number of parameters of a kind.
     pub fn count(&self, kind: Parameter) -> usize {
         self.parameters.iter().filter(|p| **p == kind).count()
     }
 
-    /// How many real arguments it takes.
+    /// Returns the number of real arguments.
     pub fn real(&self) -> usize {
         self.count(Parameter::Real) + self.count(Parameter::Extended)
     }
 }
 
-/// The functions of a header that take a number and return one.
+/// Returns the functions of a header with a real parameter and a real result.
 pub fn functions(header: &str) -> Vec<Function> {
     let text = without_comments(header);
     let lines = text.lines().filter(|l| !l.trim_start().starts_with('#'));
@@ -92,7 +92,7 @@ fn parameter(text: &str) -> Option<Parameter> {
     }
 }
 
-/// The units of a function, behind the text `before`.
+/// Returns the units of a function. The text `before` precedes the code of each unit.
 pub fn units(function: &Function, before: &str, places: &[Place], remedy: Option<String>) -> Units {
     let ny = 1 + function.count(Parameter::RealOut);
     let head = format!("#include \"judge.h\"\n{before}");
@@ -109,7 +109,7 @@ pub fn units(function: &Function, before: &str, places: &[Place], remedy: Option
     }
 }
 
-/// The function as y = f(x): what it says in integers goes into the status.
+/// Returns the function as y = f(x). Integer results become part of the status.
 fn primal(function: &Function, head: &str) -> String {
     let (mut arguments, mut real, mut whole, mut results) = (Vec::new(), 0, 0, 1);
     let mut before = String::new();

@@ -1,61 +1,62 @@
-//! What is surveyed: a function as y = f(x) at some points, as the C units that judge it.
+//! Subjects of a survey: a function as y = f(x) with points, in the form of C units for the judge.
 //!
-//! Invariant: the two units share no symbol of the library: the yardstick is compiled by clang and closed
-//! before the derivative's unit is linked to it.
+//! # Invariants
+//! The two units share no symbol of the library: clang compiles and closes the reference before the
+//! derivative's unit is linked.
 
 use super::archives::Archives;
 use std::fmt::Write;
 
-/// A library's functions, and what their units are compiled with.
+/// Functions of a library, and the options of their units.
 pub struct Collection {
-    /// The functions.
+    /// Functions.
     pub subjects: Vec<Subject>,
-    /// The compiler's flags, of which most name folders.
+    /// Flags of the compiler; most flags name folders.
     pub flags: Vec<String>,
-    /// What Gradus is told beside them.
+    /// Additional options of Gradus.
     pub options: Vec<String>,
-    /// The compiled library; none where units take its sources in.
+    /// Compiled library; `None` if the units include the library's sources.
     pub archives: Option<Archives>,
 }
 
-/// A function under survey.
+/// Function under survey.
 pub struct Subject {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its units, or why nothing can be said of it.
+    /// Units, or the reason why no verdict is possible.
     pub units: Result<Units, String>,
 }
 
-/// The C text of a subject.
+/// C text of a subject.
 pub struct Units {
-    /// The yardstick: defines `judge_primal`, `judge_ny` and the points.
+    /// Reference unit: defines `judge_primal`, `judge_ny` and the points.
     pub plain: String,
-    /// What is differentiated: defines `primal`, of the judge's shape.
+    /// Differentiated unit: defines `primal` with the judge's signature.
     pub derived: String,
-    /// The same as C++ over dual numbers, complete.
+    /// Complete C++ unit over dual numbers.
     pub dual: Option<String>,
-    /// What a user may add where `derived` is refused.
+    /// Text that a user may add if `derived` is refused.
     pub remedy: Option<String>,
 }
 
-/// A place where a function is differentiated.
+/// Point of differentiation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Place {
-    /// The real arguments, as C expressions.
+    /// Real arguments, as C expressions.
     pub x: Vec<String>,
-    /// The whole ones.
+    /// Integer arguments.
     pub fixed: Vec<String>,
-    /// The string.
+    /// String argument.
     pub text: Option<String>,
-    /// Whether it stands in for the place before it, where that has no finite value.
+    /// True if the point replaces its predecessor when the predecessor has no finite value.
     pub spare: bool,
 }
 
-/// The points of a unit: `judge_points`, and how many results there are.
+/// Returns the C text of the points, `judge_points`, and of the number of results.
 pub fn points(places: &[Place], ny: &str) -> String {
     let (mut text, mut list) = (String::new(), String::new());
     for (k, place) in places.iter().enumerate() {
-        // An empty array is no C.
+        // C has no empty arrays.
         let row = |values: &[String]| [values, &["0".to_owned()]].concat().join(", ");
         let _ = writeln!(text, "static const double x{k}[] = {{{}}};", row(&place.x));
         let _ = writeln!(
@@ -80,18 +81,18 @@ pub fn points(places: &[Place], ny: &str) -> String {
     text
 }
 
-/// Which derivatives a unit asks for.
+/// Derivatives that a unit requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Modes {
-    /// Tangents alone.
+    /// Tangents only.
     Forward,
-    /// Adjoints alone.
+    /// Adjoints only.
     Reverse,
-    /// Both.
+    /// Tangents and adjoints.
     Both,
 }
 
-/// The calls that ask for the derivatives of `primal`: `judge_tangent`, `judge_adjoint`.
+/// Returns the requests for the derivatives of `primal`: `judge_tangent`, `judge_adjoint`.
 pub fn requests(modes: Modes) -> String {
     let (forward, reverse) = (modes != Modes::Reverse, modes != Modes::Forward);
     let mut text = String::from(MARKERS);

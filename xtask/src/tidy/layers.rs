@@ -1,7 +1,7 @@
-//! Who may import whom: the arrows between crates, as data and as a check.
+//! Rule on imports between crates: the table of layers, and the check of the manifests against the table.
 //!
-//! A crate imports only from lower layers, never from its own. Tests of a crate stand outside it and may
-//! use any crate; build scripts use none of ours.
+//! A crate imports only from lower layers, never from its own layer. Tests of a crate may use any crate. Build
+//! scripts use no crate of the workspace.
 
 use super::Finding;
 use crate::process::{self, Failure, Outcome};
@@ -9,20 +9,21 @@ use crate::workspace;
 use serde_json::Value;
 use std::path::Path;
 
-/// A crate's row.
+/// Layer and imports of a crate.
 struct Row {
     name: &'static str,
     layer: u8,
     may: Imports,
 }
 
+/// Returns a row of [`LAYERS`].
 const fn row(name: &'static str, layer: u8, may: Imports) -> Row {
     Row { name, layer, may }
 }
 
-/// Which crates of the workspace a crate may import.
+/// Crates of the workspace that a crate may import.
 enum Imports {
-    /// These.
+    /// Only the listed crates.
     Only(&'static [&'static str]),
     /// Every crate of a lower layer.
     Lower,
@@ -30,13 +31,18 @@ enum Imports {
     All,
 }
 
-/// The layer of crates that stand beside the stack.
+/// Layer of crates outside the stack.
 const BESIDE: u8 = u8::MAX;
+/// Imports of a crate directly above the IR.
 const IR: Imports = Imports::Only(&["gradus-ir"]);
+/// Imports of a crate of transforms.
 const TRANSFORM: Imports = Imports::Only(&["gradus-ir", "gradus-edit", "gradus-analysis"]);
+/// Imports of a tool with a user interface.
 const TOOL: Imports = Imports::Only(&["gradus"]);
+/// No imports.
 const NONE: Imports = Imports::Only(&[]);
 
+/// All crates.
 // table
 const LAYERS: &[Row] = &[
     row("gradus-ir", 0, NONE),
@@ -59,34 +65,40 @@ const LAYERS: &[Row] = &[
     row("xtask", BESIDE, NONE),
 ];
 
-/// The layer of a crate of the stack; `None` for one that stands beside it, or is unknown.
+/// Returns the layer of a crate; `None` for an unknown crate or a crate outside the stack.
 pub fn layer(name: &str) -> Option<u8> {
     find(name).map(|r| r.layer).filter(|&l| l != BESIDE)
 }
 
+/// Returns the names of all crates.
+pub fn crates() -> impl Iterator<Item = &'static str> {
+    LAYERS.iter().map(|row| row.name)
+}
+
+/// Returns the row of a crate.
 fn find(name: &str) -> Option<&'static Row> {
     LAYERS.iter().find(|r| r.name == name)
 }
 
-/// What a crate's manifest says of its imports.
+/// Manifest of a crate.
 pub struct Manifest {
-    /// The crate.
+    /// Name of the crate.
     pub name: String,
-    /// Its manifest's path from the root of the clone.
+    /// Path of the manifest from the root of the clone.
     pub file: String,
-    /// What it imports.
+    /// Dependencies.
     pub imports: Vec<Import>,
 }
 
 /// One dependency.
 pub struct Import {
-    /// The crate imported.
+    /// Imported crate.
     pub name: String,
-    /// For what.
+    /// Purpose.
     pub kind: Kind,
 }
 
-/// What a dependency is for.
+/// Purpose of a dependency.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// The crate itself.
@@ -97,10 +109,10 @@ pub enum Kind {
     Build,
 }
 
-/// The manifests of the workspace at `root`, read by cargo.
+/// Reads the manifests of the workspace at `root` through cargo.
 ///
 /// # Errors
-/// Where cargo cannot read them.
+/// Fails if cargo cannot read the manifests.
 pub fn manifests(root: &Path) -> Outcome<Vec<Manifest>> {
     let mut cargo = workspace::cargo();
     cargo.current_dir(root).args([
@@ -118,10 +130,12 @@ pub fn manifests(root: &Path) -> Outcome<Vec<Manifest>> {
         .collect())
 }
 
+/// Returns the elements of a JSON array; none for another value.
 fn array(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
+/// Reads one package of cargo's metadata.
 fn manifest(root: &Path, package: &Value) -> Manifest {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let path = text(&package["manifest_path"]);
@@ -145,7 +159,7 @@ fn manifest(root: &Path, package: &Value) -> Manifest {
     }
 }
 
-/// What in these manifests goes against the table.
+/// Returns the imports that violate the table.
 pub fn check(manifests: &[Manifest]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for m in manifests {
@@ -165,7 +179,7 @@ pub fn check(manifests: &[Manifest]) -> Vec<Finding> {
             findings.push(Finding::new(
                 &m.file,
                 1,
-                format!("the folder of `{}` is called otherwise", m.name),
+                format!("the folder of `{}` has another name", m.name),
             ));
         }
         for import in &m.imports {
@@ -185,6 +199,7 @@ pub fn check(manifests: &[Manifest]) -> Vec<Finding> {
     findings
 }
 
+/// Returns whether the table allows an import.
 fn allowed(own: &Row, target: &Row, kind: Kind) -> bool {
     match (kind, &own.may) {
         (Kind::Dev, _) => own.name != "xtask",
@@ -195,9 +210,10 @@ fn allowed(own: &Row, target: &Row, kind: Kind) -> bool {
     }
 }
 
+/// Describes the layers of both crates.
 fn reason(own: &Row, target: &Row) -> String {
     let place = |r: &Row| match r.layer {
-        BESIDE => "beside the stack".to_owned(),
+        BESIDE => "outside the stack".to_owned(),
         l => format!("layer {l}"),
     };
     format!("{} and {}", place(own), place(target))

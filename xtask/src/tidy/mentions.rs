@@ -1,13 +1,14 @@
-//! The rule on pages: a path that a page of the project mentions exists.
+//! Rule on pages: a path that a page mentions exists.
 //!
-//! Only paths from the root of the clone count (`crates/…`, `docs/…`); one with a placeholder in it
-//! (`*`, `…`, words in capitals) stands for many and is not looked up.
+//! The rule covers paths from the root of the clone (`crates/…`, `docs/…`). A path with a placeholder (`*`,
+//! `…`, a word in capitals) stands for many paths and is not checked.
 
 use super::Finding;
 
+/// Folders at the root of the clone whose paths are checked.
 const ROOTS: &[&str] = &["crates/", "xtask/", "docs/", "bench/"];
 
-/// What in this page names a path that is not among the clone's `files`.
+/// Returns the paths in a page that are not among the clone's `files`.
 pub fn check(file: &str, text: &str, files: &[String]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (number, line) in text.lines().enumerate() {
@@ -29,6 +30,7 @@ pub fn check(file: &str, text: &str, files: &[String]) -> Vec<Finding> {
     findings
 }
 
+/// Returns whether a word is a path without a placeholder.
 fn is_path(word: &str) -> bool {
     let placeholder = |part: &str| {
         let letters: Vec<char> = part.chars().filter(|c| c.is_alphabetic()).collect();

@@ -1,13 +1,19 @@
-//! `cargo xtask tidy`: the rules of the house, as a check, so that review is about ideas.
+//! `cargo xtask tidy`: checks the rules of the house on every file of the clone.
 //!
-//! Flow: the files of the clone (`tree`), the crates' manifests (`layers`); each Rust file is split into
-//! what is code and what is comment (`scan`) and judged (`source`, `silence`), each text file read for words and
-//! paths (`words`), each page for paths that do not exist (`mentions`). Runs as a test of this crate too.
+//! Flow: `tree` lists the files, `layers` checks the crates' manifests. `scan` splits a Rust file into code,
+//! comments and literals. Rules on one file: `source`, `silence`, `words`, `paths`, `mentions`, `changelog`. Rules on
+//! a crate or a page as a whole: `prose`, `imports`. Rule on the history: `commits`. A test of this crate runs all.
 //!
-//! Every rule has a snippet that breaks it in the tests below its module.
+//! # Invariants
+//! Each rule has a snippet that breaks it, in the tests of its module.
 
+mod changelog;
+mod commits;
+mod imports;
 mod layers;
 mod mentions;
+mod paths;
+mod prose;
 mod scan;
 mod silence;
 mod source;
@@ -27,11 +33,12 @@ pub struct Finding {
     pub file: String,
     /// Line, from 1.
     pub line: usize,
-    /// What is wrong and what to do.
+    /// Problem and action.
     pub message: String,
 }
 
 impl Finding {
+    /// Returns a finding.
     fn new(file: &str, line: usize, message: impl Into<String>) -> Finding {
         Finding {
             file: file.into(),
@@ -47,50 +54,100 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Checks the clone and prints what breaks a rule.
+/// Result of all rules.
+#[derive(Default)]
+pub struct Report {
+    /// Places that break a rule, in order of file and line.
+    pub findings: Vec<Finding>,
+    /// Rules that could not be checked, with the reason.
+    pub notes: Vec<String>,
+    /// Figures of prose and of import cycles.
+    pub figures: Vec<String>,
+    /// Retired words in all kinds of text, including kinds to which the rule does not apply yet.
+    pub retired: Vec<Finding>,
+}
+
+/// Checks the clone and prints each place that breaks a rule. `--figures` also prints the figures of prose and
+/// imports, `--retired` each retired word in literals and cases.
 ///
 /// # Errors
-/// Where anything does.
-pub fn run(_: &[String]) -> Outcome<()> {
-    let findings = check(&workspace::root())?;
-    for finding in &findings {
+/// A place breaks a rule, or the clone cannot be read.
+pub fn run(arguments: &[String]) -> Outcome<()> {
+    let usage = "usage: cargo xtask tidy [--figures] [--retired]";
+    if arguments
+        .iter()
+        .any(|a| !matches!(a.as_str(), "--figures" | "--retired"))
+    {
+        return Err(Failure::new(usage));
+    }
+    let report = check(&workspace::root())?;
+    let is_asked = |option: &str| arguments.iter().any(|a| a == option);
+    if is_asked("--figures") {
+        report.figures.iter().for_each(|line| println!("{line}"));
+    }
+    if is_asked("--retired") {
+        report.retired.iter().for_each(|hit| println!("{hit}"));
+    }
+    for note in &report.notes {
+        println!("note: {note}");
+    }
+    for finding in &report.findings {
         println!("{finding}");
     }
-    match findings.len() {
+    match report.findings.len() {
         0 => Ok(()),
         n => Err(Failure::new(format!("{n} places break a rule"))),
     }
 }
 
-/// All findings in the clone at `root`, in order of file and line.
+/// Checks the clone at `root`.
 ///
 /// # Errors
-/// Where the clone cannot be read.
-pub fn check(root: &Path) -> Outcome<Vec<Finding>> {
-    let mut findings = layers::check(&layers::manifests(root)?);
+/// The clone cannot be read.
+pub fn check(root: &Path) -> Outcome<Report> {
+    let mut report = Report {
+        findings: layers::check(&layers::manifests(root)?),
+        ..Report::default()
+    };
     let files = tree::files(root)?;
     let mut silent = BTreeMap::new();
+    let mut prose = prose::Prose::default();
+    let mut imports = imports::Imports::default();
     for file in &files {
-        if let Some(finding) = tree::name(file) {
-            findings.push(finding);
-        }
+        report.findings.extend(tree::name(file));
         let bytes = std::fs::read(root.join(file))
             .map_err(|e| Failure::new(format!("cannot read {file}: {e}")))?;
         let Ok(text) = String::from_utf8(bytes) else {
             continue;
         };
+        let findings = &mut report.findings;
         findings.extend(words::check(file, &text));
+        findings.extend(paths::check(file, &text));
+        report.retired.extend(words::hits(file, &text));
+        prose.add(file, &text);
         if file.ends_with(".md") {
             findings.extend(mentions::check(file, &text, &files));
+            findings.extend(changelog::check(file, &text));
         }
         if file.ends_with(".rs") {
             findings.extend(source::check(file, &text));
             findings.extend(silence::check(file, &text, &mut silent));
+            imports.add(file, &text);
         }
     }
+    let findings = &mut report.findings;
     findings.extend(silence::limits(&silent));
-    findings.sort();
-    Ok(findings)
+    findings.extend(prose.check());
+    findings.extend(imports.check());
+    match commits::check(root) {
+        Ok(found) => findings.extend(found),
+        Err(reason) => report.notes.push(reason),
+    }
+    report.figures = prose.figures();
+    report.figures.extend(imports.figures());
+    report.findings.sort();
+    report.retired.sort();
+    Ok(report)
 }
 
 #[cfg(test)]
@@ -99,8 +156,11 @@ mod tests {
 
     #[test]
     fn the_clone_is_tidy() {
-        let findings = check(&workspace::root()).unwrap();
-        let list: Vec<String> = findings.iter().map(Finding::to_string).collect();
+        let report = check(&workspace::root()).unwrap();
+        for note in &report.notes {
+            println!("note: {note}");
+        }
+        let list: Vec<String> = report.findings.iter().map(Finding::to_string).collect();
         assert!(list.is_empty(), "\n{}", list.join("\n"));
     }
 }

@@ -1,26 +1,31 @@
-//! Splits Rust text into what is code and what is comment, and finds functions and test code in it.
+//! Scanner for Rust text: separates code, comments and literals, and finds functions and test items.
 //!
-//! Not a parser: a scanner that knows comments, strings and brackets, which is all that the rules ask.
-//! Invariant: every view has the length and the line breaks of the text, so an offset means the same in all.
+//! The scanner knows comments, strings and brackets only, since the rules need no parser.
+//!
+//! # Invariants
+//! Every view has the length and the line breaks of the text, hence an offset has one meaning in all views.
 
 use std::ops::Range;
 
-/// The text, twice: each time with everything else blanked.
+/// The text in three views; each view blanks the parts of the two others.
 pub struct Views {
     /// Code, with comments and the insides of strings and characters blanked.
     pub code: String,
     /// Comments alone.
     pub comments: String,
+    /// Insides of strings and characters alone.
+    pub literals: String,
 }
 
-/// A function's name and the offsets from its `fn` to its closing brace.
+/// Name and range of a function.
 pub struct Function {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// From the `f` of `fn` to one past the closing brace.
+    /// Offsets from the `f` of `fn` to one past the closing brace.
     pub span: Range<usize>,
 }
 
+/// Kind of a byte of the text.
 #[derive(Clone, Copy, PartialEq)]
 enum Part {
     Code,
@@ -28,7 +33,7 @@ enum Part {
     Inside,
 }
 
-/// The two views of a text.
+/// Returns the views of a text.
 pub fn views(text: &str) -> Views {
     let bytes = text.as_bytes();
     let mut parts = vec![Part::Code; bytes.len()];
@@ -51,11 +56,12 @@ pub fn views(text: &str) -> Views {
     Views {
         code: view(Part::Code),
         comments: view(Part::Comment),
+        literals: view(Part::Inside),
     }
 }
 
-/// What starts at `at`: a comment (its whole range), a literal (the range inside its quotes), or code
-/// (an empty range).
+/// Classifies the text at `at`: a comment (returns the whole range), a literal (returns the range inside the
+/// quotes), or code (returns an empty range).
 fn literal_or_comment(bytes: &[u8], at: usize) -> (Part, Range<usize>) {
     let rest = &bytes[at..];
     if rest.starts_with(b"//") {
@@ -90,6 +96,7 @@ fn literal_or_comment(bytes: &[u8], at: usize) -> (Part, Range<usize>) {
     (Part::Code, at..at)
 }
 
+/// Returns the length of the block comment at the beginning of `rest`; block comments nest.
 fn block_comment(rest: &[u8]) -> usize {
     let (mut depth, mut i) = (0usize, 0);
     while i < rest.len() {
@@ -109,6 +116,7 @@ fn block_comment(rest: &[u8]) -> usize {
     rest.len()
 }
 
+/// Returns the offset of the closing quote, or the length.
 fn closing_quote(rest: &[u8], quote: u8) -> usize {
     let mut i = 0;
     while i < rest.len() && rest[i] != quote {
@@ -117,7 +125,7 @@ fn closing_quote(rest: &[u8], quote: u8) -> usize {
     i.min(rest.len())
 }
 
-/// The offset of the quote that ends a raw string.
+/// Returns the offset of the quote that ends a raw string.
 fn raw_end(bytes: &[u8], start: usize, hashes: usize) -> usize {
     let ends = |i: &usize| {
         bytes[*i] == b'"'
@@ -131,7 +139,8 @@ fn raw_end(bytes: &[u8], start: usize, hashes: usize) -> usize {
     (start..bytes.len()).find(ends).unwrap_or(bytes.len())
 }
 
-/// `'x'` or `'\n'`, not the lifetime `'a`.
+/// Returns whether the text begins with a character (`'x'`, `'
+/// '`) rather than with a lifetime (`'a`).
 fn is_character(rest: &[u8]) -> bool {
     match rest.get(1) {
         Some(b'\\') => true,
@@ -141,11 +150,12 @@ fn is_character(rest: &[u8]) -> bool {
     }
 }
 
+/// Returns whether a byte is part of an identifier.
 pub(super) fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-/// The words of a code view, each with its offset.
+/// Returns the words of a code view with their offsets.
 pub fn words(code: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -161,7 +171,7 @@ pub fn words(code: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// The functions with a body in a code view, nested ones too.
+/// Returns the functions with a body in a code view, including nested functions.
 pub fn functions(code: &str) -> Vec<Function> {
     let mut found = Vec::new();
     let mut all = words(code).peekable();
@@ -183,8 +193,8 @@ pub fn functions(code: &str) -> Vec<Function> {
     found
 }
 
-/// One past the `}` or `;` that ends the item which starts at `start`.
-fn item_end(code: &str, start: usize) -> Option<usize> {
+/// Returns the offset behind the `}` or `;` that ends the item at `start`.
+pub fn item_end(code: &str, start: usize) -> Option<usize> {
     let (mut round, mut curly) = (0i32, 0i32);
     for (i, b) in code.bytes().enumerate().skip(start) {
         match b {
@@ -204,7 +214,7 @@ fn item_end(code: &str, start: usize) -> Option<usize> {
     None
 }
 
-/// The ranges of items under `#[cfg(test)]`.
+/// Returns the ranges of items under `#[cfg(test)]`.
 pub fn test_items(code: &str) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();
     for mark in ["#[cfg(test)]", "#[cfg(all(test"] {
@@ -216,7 +226,7 @@ pub fn test_items(code: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// The line, from 1, of an offset.
+/// Returns the line, from 1, of an offset.
 pub fn line(text: &str, at: usize) -> usize {
     1 + text.as_bytes()[..at]
         .iter()

@@ -1,23 +1,24 @@
-//! The rules on silence: code that meets an impossible state reports it.
+//! Rule on silent returns: code reports an impossible state as an internal error.
 //!
-//! `let … else { return }` may silently pass over an unexpected state: an adjoint is dropped, or an op is not
-//! lowered. A return without a value leaves work undone. Each one states why it is a legal answer
-//! (`// Not an error: …`), and in code that emits derivatives each return of an empty answer does, too. An impossible
-//! state is an internal error (`ice`, `unreachable!`). The number of other empty answers per crate may only fall. A
-//! match over ops in the effects and in the emission code names or refuses every op that owns regions.
+//! `let … else { return }` may hide an unexpected state: the compiler drops an adjoint or does not lower an op.
+//! A return without a value leaves work undone, hence each such return states why it is legal (`// Not an
+//! error: …`). In code that emits derivatives, each return of an empty answer also states a reason. An
+//! impossible state is an internal error (`ice`, `unreachable!`). The number of other empty answers per crate
+//! may only fall. A match over ops in `effects`, `clobbers` and the emission code names or refuses every op
+//! with regions.
 
 use super::Finding;
 use super::scan;
 use std::collections::BTreeMap;
 
-/// Where every silent return has a reason.
+/// Code in which every silent return has a reason.
 const EMISSION: &[&str] = &[
     "crates/gradus-ad/src/reverse/",
-    "crates/gradus-ad/src/sweep/",
+    "crates/gradus-ad/src/forward/",
     "crates/gradus-ad/src/tape/huge_pages.rs",
 ];
 
-/// Where a match over ops has no arm for ops with regions that it does not name.
+/// Files in which a match over ops names every op with regions.
 const EXHAUSTIVE: &[&str] = &[
     "crates/gradus-ad/src/reverse/reverse_pass.rs",
     "crates/gradus-ad/src/forward/mod.rs",
@@ -25,7 +26,7 @@ const EXHAUSTIVE: &[&str] = &[
     "crates/gradus-analysis/src/memory/clobbers.rs",
 ];
 
-/// The silent returns without a reason that a crate may still have.
+/// Largest number of silent returns without a reason, per crate.
 // table
 const LIMITS: &[(&str, usize)] = &[
     ("gradus", 5),
@@ -44,10 +45,10 @@ const LIMITS: &[(&str, usize)] = &[
     ("gradus-testkit", 5),
 ];
 
-/// What a silent return returns where its function does something, and answers no question.
+/// Results of a silent return in a function that acts rather than answers.
 const NO_VALUE: &[&str] = &["", "Ok(())"];
 
-/// What a silent return returns.
+/// Results that count as a silent return.
 const NOTHING: &[&str] = &[
     "",
     "None",
@@ -60,18 +61,19 @@ const NOTHING: &[&str] = &[
     "Ok(Vec::new())",
 ];
 
+/// Comment that states why a silent return is legal.
 const REASON: &str = "// Not an error:";
 
-/// An `else` block that does nothing but return nothing, without a reason.
+/// An `else` block that only returns an empty result, without a reason.
 #[derive(Debug, PartialEq)]
 struct Silent {
-    /// Counted from 1.
+    /// Line, from 1.
     line: usize,
-    /// Whether it returns no value.
+    /// True if the return has no value.
     bare: bool,
 }
 
-/// The silent returns of a file.
+/// Returns the silent returns of a file.
 fn silent_returns(text: &str) -> Vec<Silent> {
     let code = scan::views(text).code;
     let tests = scan::test_items(&code);
@@ -96,7 +98,7 @@ fn silent_returns(text: &str) -> Vec<Silent> {
     found
 }
 
-/// The inside of the block that `code` begins with.
+/// Returns the inside of the block at the beginning of `code`.
 fn block_behind(code: &str) -> Option<&str> {
     let open = code.find(|c: char| !c.is_whitespace())?;
     let inside = code[open..].strip_prefix('{')?;
@@ -104,13 +106,13 @@ fn block_behind(code: &str) -> Option<&str> {
     inside[close..].starts_with('}').then(|| &inside[..close])
 }
 
-/// What a block that does nothing else returns.
+/// Returns the result of a block that only returns.
 fn returned(block: &str) -> Option<&str> {
     let value = block.trim().strip_prefix("return")?;
     Some(value.trim().trim_end_matches(';').trim())
 }
 
-/// What in a file breaks a rule; and counts its silent returns for [`limits`].
+/// Returns the places of a file that break the rule, and adds the remaining silent returns to `counts`.
 pub fn check(file: &str, text: &str, counts: &mut BTreeMap<String, usize>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let Some(name) = crate_of(file) else {
@@ -120,7 +122,7 @@ pub fn check(file: &str, text: &str, counts: &mut BTreeMap<String, usize>) -> Ve
     let refused = |silent: &Silent| emission || silent.bare;
     let (refused, counted): (Vec<Silent>, Vec<Silent>) =
         silent_returns(text).into_iter().partition(refused);
-    let message = "a silent return: report an internal error (`ice`), or say why it is none (`// Not an error: …`)";
+    let message = "a silent return: report an internal error (`ice`), or state why the answer is legal (`// Not an error: …`)";
     findings.extend(
         refused
             .iter()
@@ -133,7 +135,7 @@ pub fn check(file: &str, text: &str, counts: &mut BTreeMap<String, usize>) -> Ve
     findings
 }
 
-/// Matches that name an op with regions and take the others without a word.
+/// Returns the matches that name an op with regions and have a `_` arm for the rest.
 fn wildcards(file: &str, text: &str) -> Vec<Finding> {
     let code = scan::views(text).code;
     let lines: Vec<&str> = code.lines().collect();
@@ -143,7 +145,7 @@ fn wildcards(file: &str, text: &str) -> Vec<Finding> {
         if !line.trim_start().starts_with("_ =>") {
             continue;
         }
-        // The arms of the same match: back to the line with less indentation.
+        // The arms of the match: all lines back to a line with less indentation.
         let arms: Vec<&&str> = lines[..number]
             .iter()
             .rev()
@@ -161,6 +163,7 @@ fn wildcards(file: &str, text: &str) -> Vec<Finding> {
     findings
 }
 
+/// Returns whether the arm of a match names an op with regions.
 fn names_region_op(arm: &str) -> bool {
     const WITH_REGIONS: &[&str] = &[
         "If", "Switch", "Loop", "For", "Invoke", "Scope", "Spawn", "ParFor", "Spmd", "ShareFor",
@@ -176,7 +179,7 @@ fn names_region_op(arm: &str) -> bool {
         .any(|kind| WITH_REGIONS.contains(&kind.as_str()))
 }
 
-/// Crates with more silent returns than they may have.
+/// Returns the crates with more silent returns than allowed.
 pub fn limits(counts: &BTreeMap<String, usize>) -> Vec<Finding> {
     let limit = |name: &str| {
         LIMITS
@@ -187,7 +190,7 @@ pub fn limits(counts: &BTreeMap<String, usize>) -> Vec<Finding> {
     let over = counts.iter().filter(|(name, count)| **count > limit(name));
     let finding = |(name, count): (&String, &usize)| {
         let message = format!(
-            "{count} silent returns without a reason, {} are allowed: report an internal error, or say why it is none (`{REASON} …`)",
+            "{count} silent returns without a reason, {} are allowed: report an internal error, or state why the answer is legal (`{REASON} …`)",
             limit(name)
         );
         Finding::new(&format!("crates/{name}"), 1, message)
@@ -195,7 +198,7 @@ pub fn limits(counts: &BTreeMap<String, usize>) -> Vec<Finding> {
     over.map(finding).collect()
 }
 
-/// The crate whose product code a file is.
+/// Returns the crate of a product source; `None` for tests and further files.
 fn crate_of(file: &str) -> Option<&str> {
     let (name, rest) = file.strip_prefix("crates/")?.split_once('/')?;
     let product = rest.starts_with("src/") && !rest.contains("tests");
@@ -205,6 +208,16 @@ fn crate_of(file: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tidy::tree;
+    use crate::workspace;
+
+    #[test]
+    fn every_path_of_the_rule_is_in_the_clone() {
+        let files = tree::files(&workspace::root()).unwrap();
+        for path in EMISSION.iter().chain(EXHAUSTIVE) {
+            assert!(files.iter().any(|file| file.starts_with(path)), "{path}");
+        }
+    }
 
     #[test]
     fn a_return_without_a_reason_is_found() {

@@ -1,36 +1,39 @@
-//! The rules on one Rust file: header, sizes, stubs, prints, panics, unsafe code, files and clocks.
+//! Rules on one Rust file: header, sizes, stubs, prints, panics, unsafe code, access to files and clocks.
 
 use super::Finding;
 use super::layers;
 use super::scan::{self, Views};
 use std::ops::Range;
 
+/// Largest number of lines of a file.
 const MAX_FILE_LINES: usize = 800;
+/// Largest number of lines of a function.
 const MAX_FUNCTION_LINES: usize = 90;
+/// Largest number of `unwrap()` in a file outside tests.
 const MAX_UNWRAPS: usize = 4;
 
-/// Crates that may hold unsafe code.
+/// Crates with unsafe code.
 const UNSAFE_CRATES: &[&str] = &["gradus-llvm", "gradus-rt"];
-/// Crates that may print: those a person talks to.
+/// Crates with a user interface, which may print.
 const PRINTING_CRATES: &[&str] = &["gradus-cli", "gradus-py", "cargo-gradus", "xtask"];
 
-/// A Rust file, with what the rules ask about it.
+/// Rust file and its views.
 struct Source<'a> {
     file: &'a str,
     text: &'a str,
     views: Views,
-    /// Ranges of test code inside it.
+    /// Ranges of test items.
     tests: Vec<Range<usize>>,
 }
 
 impl Source<'_> {
-    /// The crate it belongs to.
+    /// Returns the crate of the file.
     fn package(&self) -> &str {
         let rest = self.file.strip_prefix("crates/").unwrap_or(self.file);
         rest.split('/').next().unwrap_or_default()
     }
 
-    /// Whether the whole file is built for tests, examples and measurements, or runs at build time.
+    /// Returns whether the whole file belongs to tests, examples, benchmarks or a build script.
     fn is_aside(&self) -> bool {
         let folder = |name: &str| self.file.split('/').any(|part| part == name);
         folder("tests")
@@ -41,15 +44,17 @@ impl Source<'_> {
             || self.file.ends_with("/build.rs")
     }
 
+    /// Returns whether an offset is in test code.
     fn in_test(&self, at: usize) -> bool {
         self.is_aside() || self.tests.iter().any(|range| range.contains(&at))
     }
 
+    /// Returns a finding at an offset.
     fn finding(&self, at: usize, message: impl Into<String>) -> Finding {
         Finding::new(self.file, scan::line(self.text, at), message)
     }
 
-    /// Offsets of a pattern in the code outside tests, where no word goes on before it.
+    /// Returns the offsets of a pattern in code outside tests. A longer word does not match.
     fn uses<'s>(&'s self, pattern: &'s str) -> impl Iterator<Item = usize> + 's {
         let code = self.views.code.as_bytes();
         self.views
@@ -63,7 +68,7 @@ impl Source<'_> {
     }
 }
 
-/// What in this file breaks a rule.
+/// Returns the places of a file that break a rule.
 pub fn check(file: &str, text: &str) -> Vec<Finding> {
     let views = scan::views(text);
     let tests = scan::test_items(&views.code);
@@ -80,8 +85,10 @@ pub fn check(file: &str, text: &str) -> Vec<Finding> {
     findings
 }
 
+/// Rule on one file.
 type Rule = fn(&Source, &mut Vec<Finding>);
 
+/// All rules on one file.
 const RULES: &[Rule] = &[
     header,
     file_size,
@@ -94,31 +101,36 @@ const RULES: &[Rule] = &[
     outside_world,
 ];
 
+/// Requires a header.
 fn header(s: &Source, findings: &mut Vec<Finding>) {
     if !s.text.starts_with("//!") {
         findings.push(s.finding(
             0,
-            "a file opens with `//!`: what it says, in one line, and its place in the flow",
+            "a file opens with `//!`: its subject in one line, and its place in the flow",
         ));
     }
 }
 
+/// Limits the lines of a file.
 fn file_size(s: &Source, findings: &mut Vec<Finding>) {
     let lines = s.text.lines().count();
     if lines > MAX_FILE_LINES {
         findings.push(s.finding(
             0,
-            format!("{lines} lines, more than {MAX_FILE_LINES}: it has more than one subject"),
+            format!(
+                "{lines} lines, more than {MAX_FILE_LINES}: the file has more than one subject"
+            ),
         ));
     }
 }
 
+/// Limits the lines of a function.
 fn function_size(s: &Source, findings: &mut Vec<Finding>) {
     for function in scan::functions(&s.views.code) {
         let lines = s.text[function.span.clone()].lines().count();
         if lines > MAX_FUNCTION_LINES && !is_table(s, function.span.start) {
             let message = format!(
-                "`{}` has {lines} lines, more than {MAX_FUNCTION_LINES}; a table says `// table` above it",
+                "`{}` has {lines} lines, more than {MAX_FUNCTION_LINES}; a table has the comment `// table`",
                 function.name
             );
             findings.push(s.finding(function.span.start, message));
@@ -126,7 +138,7 @@ fn function_size(s: &Source, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Whether `// table` stands among the comments and attributes above the function at `at`.
+/// Returns whether a comment `// table` is among the comments and attributes above the function at `at`.
 fn is_table(s: &Source, at: usize) -> bool {
     let line_start = s.text[..at].rfind('\n').map_or(0, |i| i + 1);
     s.text[..line_start]
@@ -137,6 +149,7 @@ fn is_table(s: &Source, at: usize) -> bool {
         .any(|line| line.starts_with("// table"))
 }
 
+/// Forbids unfinished code, also in tests.
 fn stubs(s: &Source, findings: &mut Vec<Finding>) {
     for name in ["todo!", "unimplemented!", "dbg!"] {
         let found = s
@@ -145,22 +158,24 @@ fn stubs(s: &Source, findings: &mut Vec<Finding>) {
             .match_indices(name)
             .filter(|(at, _)| *at == 0 || !scan::is_word(s.views.code.as_bytes()[at - 1]));
         findings.extend(
-            found.map(|(at, _)| s.finding(at, format!("`{name}`: finish it or leave it out"))),
+            found.map(|(at, _)| s.finding(at, format!("`{name}`: finish the code or delete it"))),
         );
     }
 }
 
+/// Forbids comments on unfinished work.
 fn open_ends(s: &Source, findings: &mut Vec<Finding>) {
     for (at, word) in scan::words(&s.views.comments) {
         if matches!(word, "TODO" | "FIXME" | "XXX" | "HACK") {
             findings.push(s.finding(
                 at,
-                format!("`{word}`: do it, or refuse the case with a diagnostic"),
+                format!("`{word}`: finish the work, or refuse the case with a diagnostic"),
             ));
         }
     }
 }
 
+/// Forbids output below the command line.
 fn prints(s: &Source, findings: &mut Vec<Finding>) {
     let binary = s.package() == "gradus-testkit"
         && (s.file.contains("/src/bin/") || s.file.ends_with("/main.rs"));
@@ -168,35 +183,40 @@ fn prints(s: &Source, findings: &mut Vec<Finding>) {
         return;
     }
     for name in ["print!(", "println!(", "eprint!(", "eprintln!("] {
-        findings.extend(
-            s.uses(name)
-                .map(|at| s.finding(at, "nothing prints below the command line: return it")),
-        );
+        findings.extend(s.uses(name).map(|at| {
+            s.finding(
+                at,
+                "no crate below the command line prints: return the text",
+            )
+        }));
     }
 }
 
+/// Limits `unwrap()` outside tests.
 fn unwraps(s: &Source, findings: &mut Vec<Finding>) {
     let all: Vec<usize> = s.uses(".unwrap()").collect();
     if let Some(&at) = all.get(MAX_UNWRAPS) {
         let message = format!(
-            "{} × `unwrap()`, more than {MAX_UNWRAPS}: return a diagnostic, or say why it holds with `expect`",
+            "{} × `unwrap()`, more than {MAX_UNWRAPS}: return a diagnostic, or state the reason in `expect`",
             all.len()
         );
         findings.push(s.finding(at, message));
     }
 }
 
+/// Requires `forbid(unsafe_code)` in the root of a crate without unsafe code.
 fn unsafe_code(s: &Source, findings: &mut Vec<Finding>) {
     let root = s.file.ends_with("/src/lib.rs") || s.file.ends_with("/src/main.rs");
     if root
         && !UNSAFE_CRATES.contains(&s.package())
         && !s.views.code.contains("#![forbid(unsafe_code)]")
     {
-        findings.push(s.finding(0, "a crate's root says `#![forbid(unsafe_code)]`"));
+        findings.push(s.finding(0, "a crate's root has `#![forbid(unsafe_code)]`"));
     }
 }
 
-/// Below layer 4 nothing reads files or starts processes; below layer 5 nothing reads environment or clock.
+/// Below layer 4 no crate reads files or starts processes; below layer 5 no crate reads the environment or the
+/// clock.
 fn outside_world(s: &Source, findings: &mut Vec<Finding>) {
     let Some(layer) = layers::layer(s.package()) else {
         return;
@@ -204,7 +224,7 @@ fn outside_world(s: &Source, findings: &mut Vec<Finding>) {
     let mut forbid = |below: u8, patterns: &[&str], what: &str| {
         if layer < below {
             for pattern in patterns {
-                let message = format!("`{pattern}`: below layer {below} nothing {what}");
+                let message = format!("`{pattern}`: no crate below layer {below} {what}");
                 findings.extend(s.uses(pattern).map(|at| s.finding(at, message.clone())));
             }
         }
@@ -228,7 +248,7 @@ mod tests {
             .collect()
     }
 
-    /// The findings on a body below a proper header, which must hold `word` each.
+    /// Returns the number of findings on a body below a correct header. Each finding must contain `word`.
     fn flagged(file: &str, body: &str, word: &str) -> usize {
         let all = messages(file, &format!("//! Subject.\n{body}"));
         assert!(all.iter().all(|m| m.contains(word)), "{all:?}");

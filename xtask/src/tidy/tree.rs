@@ -1,15 +1,15 @@
-//! The files of the clone, and the rule on their names.
+//! Files of the clone, and the rule on file names.
 
 use super::Finding;
 use crate::process::{self, Failure, Outcome};
 use std::path::Path;
 use std::process::Command;
 
-/// Paths from `root` of all files that belong to the project: what git tracks or would; where there is
-/// no git, everything outside build folders and hidden ones.
+/// Returns the paths of all files of the project, from `root`: tracked files and untracked files that git does
+/// not ignore. Without git, returns all files outside build folders and hidden folders.
 ///
 /// # Errors
-/// Where a folder cannot be read.
+/// Fails if a folder cannot be read.
 pub fn files(root: &Path) -> Outcome<Vec<String>> {
     let mut git = Command::new("git");
     git.current_dir(root).args([
@@ -43,10 +43,10 @@ pub fn files(root: &Path) -> Outcome<Vec<String>> {
     Ok(found)
 }
 
-/// Names that say nothing about what is inside.
+/// Names without a subject.
 const EMPTY_NAMES: &[&str] = &["util", "utils", "helper", "helpers", "common", "misc"];
 
-/// A file or a folder is named after its subject.
+/// Returns a finding if a file or a folder has a name without a subject.
 pub fn name(file: &str) -> Option<Finding> {
     let empty = file
         .split('/')
@@ -55,7 +55,7 @@ pub fn name(file: &str) -> Option<Finding> {
     Some(Finding::new(
         file,
         1,
-        format!("`{empty}` names no subject: name it after what it says"),
+        format!("`{empty}` names no subject: name the file after its subject"),
     ))
 }
 

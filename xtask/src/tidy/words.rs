@@ -1,143 +1,211 @@
-//! The rules on words and paths, in every text file: one term for one thing, and no path of one machine.
+//! Rule on vocabulary: comments and pages contain no retired word.
+//!
+//! A retired word is a home-made name for something that has a term in the field. Each row of [`TERMS`] names
+//! the retired word, the part of the clone where the rule applies, and the term to write. Code spans and
+//! quotations are exempt, since an option, a symbol or a keyword may keep an earlier name. The text comes from
+//! `prose::text`, which joins the lines of a paragraph: a phrase broken over two lines is found.
 
 use super::Finding;
-use super::scan;
-use std::path::{Component, Path};
+use super::prose::text::{self, Extent, Paragraph};
 
-/// A term that is not ours, where it is looked for, and what we say. A `|` splits the term, so that this
-/// table does not break its own rule.
+/// One retired word or phrase. A `|` splits the word, so that the table does not break its own rule.
 struct Term {
+    /// Retired word, in lower case.
     said: &'static str,
+    /// Prefix of the paths where the rule applies; an empty prefix matches every path.
     within: &'static str,
+    /// Replacement, for the message.
     say: &'static str,
 }
 
+/// Returns a row of [`TERMS`].
+const fn term(said: &'static str, within: &'static str, say: &'static str) -> Term {
+    Term { said, within, say }
+}
+
+/// All retired words.
 // table
 const TERMS: &[Term] = &[
-    Term {
-        said: "forward |pass",
-        within: "",
-        say: "forward sweep (a pass is a compiler's)",
-    },
-    Term {
-        said: "reverse |pass",
-        within: "",
-        say: "return sweep (a pass is a compiler's)",
-    },
-    Term {
-        said: "backward |pass",
-        within: "",
-        say: "return sweep (a pass is a compiler's)",
-    },
-    Term {
-        said: "cac|he",
-        within: "crates/gradus-ad/",
-        say: "tape, keep, recall",
-    },
-    Term {
-        said: "cac|hed",
-        within: "crates/gradus-ad/",
-        say: "kept",
-    },
-    Term {
-        said: "inactive |constant",
-        within: "",
-        say: "inactive",
-    },
-    Term {
-        said: "detac|h",
-        within: "crates/gradus-par/",
-        say: "spawn",
-    },
+    term("forward |sweep", "", "forward pass"),
+    term("forward |sweeps", "", "forward passes"),
+    term("return |sweep", "", "reverse pass"),
+    term("return |sweeps", "", "reverse passes"),
+    term("rec|all", "", "restore"),
+    term("rec|alls", "", "restores"),
+    term("rec|alled", "", "restored"),
+    term("rehe|arse", "", "dry run"),
+    term("rehe|arses", "", "dry run"),
+    term("rehe|arsed", "", "dry run"),
+    term("rehe|arsal", "", "dry run"),
+    term("rehe|arsals", "", "dry runs"),
+    term("unt|old", "", "unknown"),
+    term("bel|ied", "", "contradicts the declaration"),
+    term(
+        "stran|ger",
+        "",
+        "unknown callee, external memory, or external function",
+    ),
+    term(
+        "stran|gers",
+        "",
+        "unknown callees, external memory, or external functions",
+    ),
+    term("outside |function", "", "external function"),
+    term("outside |functions", "", "external functions"),
+    term("given |away", "", "escapes"),
+    term("doo|med", "", "no-return"),
+    term("me|nd", "", "fix"),
+    term("me|nds", "", "fixes"),
+    term("me|nded", "", "fixed"),
+    term("me|nding", "", "fixing"),
+    term("marker |form", "", "parallel intrinsics"),
+    term("header's |words", "", "parallel intrinsics"),
+    term("the language in the |middle", "", "the IR, GIR"),
+    term("inactive |constant", "", "inactive"),
+    // Ordinary words elsewhere: a tail slot or a tail padding has another name in these crates only.
+    term("ro|om", "crates/gradus-ad/", "tail slot"),
+    term("ro|om", "crates/gradus-llvm/", "tail padding"),
+    term(
+        "win|ner",
+        "crates/gradus-ad/",
+        "argmin/argmax, selected iteration",
+    ),
+    term(
+        "win|ner",
+        "crates/gradus-pipeline/",
+        "argmin/argmax, selected iteration",
+    ),
+    term(
+        "win|ner",
+        "crates/gradus-simplify/",
+        "argmin/argmax, selected iteration",
+    ),
+    term(
+        "win|ners",
+        "crates/gradus-simplify/",
+        "argmin/argmax, selected iterations",
+    ),
+    term("extr|eme", "crates/gradus-ad/", "minimum or maximum"),
+    term("extr|eme", "crates/gradus-edit/", "minimum or maximum"),
+    term("extr|eme", "crates/gradus-simplify/", "minimum or maximum"),
+    term("detac|h", "crates/gradus-par/", "spawn"),
+    term("the |map", "ARCHITECTURE.md", "this page, the architecture"),
+    term("the |map", "README.md", "the architecture"),
+    term("the |course", "bench/", "the benchmark suite"),
+    term("the |course", "CONTRIBUTING.md", "the benchmark suite"),
+    term("the |course", "docs/", "the benchmark suite"),
+    term("the |course", "README.md", "the benchmark suite"),
+    term("the |course", "xtask/", "the benchmark suite"),
 ];
 
-/// Beginnings of paths that exist on one machine only. A `|` as above.
-const MACHINE_PATHS: &[&str] = &["/wo|rk/", "/ro|ot/", "/ho|me/", "/Us|ers/", "C:|\\"];
+/// Kinds of text in the clone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// Comments of Rust files.
+    Comments,
+    /// Markdown pages for readers.
+    Pages,
+    /// String literals of Rust files: diagnostics, reports, test programs.
+    Literals,
+    /// Markdown pages that are test inputs.
+    Cases,
+}
 
-/// What in this text breaks a rule.
+/// All kinds, for [`hits_in`].
+const ALL: &[Part] = &[Part::Comments, Part::Pages, Part::Literals, Part::Cases];
+
+/// Kinds of text to which the rule applies. Add [`Part::Literals`] and [`Part::Cases`] to extend the rule.
+const CHECKED: &[Part] = &[Part::Comments, Part::Pages];
+
+/// Texts that report the past. The rule does not apply to them.
+const HISTORY: &[&str] = &["CHANGELOG.md", "docs/decisions/"];
+
+/// Returns the retired words of a text file.
 pub fn check(file: &str, text: &str) -> Vec<Finding> {
-    if file.ends_with("LICENSE") || file.ends_with(".lock") {
+    hits_in(CHECKED, file, text)
+}
+
+/// Returns the retired words in all kinds of text, including kinds to which the rule does not apply yet.
+pub fn hits(file: &str, text: &str) -> Vec<Finding> {
+    hits_in(ALL, file, text)
+}
+
+/// Returns the retired words in some kinds of text.
+fn hits_in(parts: &[Part], file: &str, text: &str) -> Vec<Finding> {
+    if HISTORY.iter().any(|prefix| file.starts_with(prefix)) {
+        return Vec::new();
+    }
+    let lower = text.to_lowercase();
+    let candidates: Vec<(&Term, String)> = TERMS
+        .iter()
+        .filter(|term| file.starts_with(term.within))
+        .map(|term| (term, term.said.replace('|', "")))
+        .filter(|(_, said)| said.split(' ').all(|word| lower.contains(word)))
+        .collect();
+    if candidates.is_empty() {
         return Vec::new();
     }
     let mut findings = Vec::new();
-    for (number, line) in text.lines().enumerate() {
-        let lower = line.to_lowercase();
-        for term in TERMS.iter().filter(|t| file.starts_with(t.within)) {
-            let said = term.said.replace('|', "");
-            if holds_word(&lower, &said) {
-                findings.push(Finding::new(
-                    file,
-                    number + 1,
-                    format!("`{said}`: we say {}", term.say),
-                ));
+    for &part in parts {
+        for paragraph in paragraphs(part, file, text) {
+            let lower = paragraph.text.to_lowercase();
+            for (term, said) in &candidates {
+                findings.extend(occurrences(&lower, said).map(|at| {
+                    let message = format!("`{said}` is retired: write {}", term.say);
+                    Finding::new(file, paragraph.line(at), message)
+                }));
             }
         }
-        for path in MACHINE_PATHS.iter().map(|p| p.replace('|', "")) {
-            if starts_a_path(line, &path) {
-                findings.push(Finding::new(
-                    file,
-                    number + 1,
-                    format!("`{path}` is a path of one machine"),
-                ));
-            }
-        }
-        findings.extend(paths_out(file, line).map(|path| {
-            Finding::new(file, number + 1, format!("`{path}` leads out of the clone"))
-        }));
     }
     findings
 }
 
-/// Whether `text` holds `word` with no letter before or after it.
-fn holds_word(text: &str, word: &str) -> bool {
-    text.match_indices(word).any(|(at, _)| {
-        let bytes = text.as_bytes();
-        let before = at > 0 && bytes[at - 1].is_ascii_alphabetic();
-        let after = bytes
-            .get(at + word.len())
-            .is_some_and(u8::is_ascii_alphabetic);
-        !before && !after
-    })
-}
-
-/// Whether an absolute path with this beginning stands in the line (`x/work/` is another path).
-fn starts_a_path(line: &str, path: &str) -> bool {
-    line.match_indices(path).any(|(at, _)| {
-        let before = line[..at].bytes().next_back();
-        !before.is_some_and(|b| scan::is_word(b) || matches!(b, b'.' | b'/' | b'}' | b'*' | b'-'))
-    })
-}
-
-/// The relative paths in a line that climb above the root of the clone, seen from the file's folder.
-fn paths_out<'a>(file: &str, line: &'a str) -> impl Iterator<Item = &'a str> {
-    let depth = file.matches('/').count();
-    let part = |c: char| c.is_alphanumeric() || matches!(c, '.' | '/' | '_' | '-');
-    line.split(move |c| !part(c))
-        .filter(move |path| path.starts_with("../") && climb(path) > depth)
-}
-
-fn climb(path: &str) -> usize {
-    let (mut down, mut up) = (0usize, 0usize);
-    for component in Path::new(path).components() {
-        match component {
-            Component::ParentDir if down > 0 => down -= 1,
-            Component::ParentDir => up += 1,
-            Component::Normal(_) => down += 1,
-            _ => {}
-        }
+/// Returns the paragraphs of one kind in a file; none if the file has no text of the kind.
+fn paragraphs(part: Part, file: &str, text: &str) -> Vec<Paragraph> {
+    let is_rust = file.ends_with(".rs");
+    let is_page = file.ends_with(".md");
+    let is_case = is_page && file.starts_with("crates/");
+    match part {
+        Part::Comments if is_rust => text::comments(text, Extent::AllText),
+        Part::Literals if is_rust => text::literals(text),
+        Part::Pages if is_page && !is_case => text::page(text, Extent::AllText),
+        Part::Cases if is_case => text::page(text, Extent::AllText),
+        _ => Vec::new(),
     }
-    up
+}
+
+/// Returns the offsets of `word` in `text` where no letter or underscore adjoins.
+fn occurrences<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
+    let joins = |byte: Option<&u8>| byte.is_some_and(|b| b.is_ascii_alphabetic() || *b == b'_');
+    text.match_indices(word)
+        .map(|(at, _)| at)
+        .filter(move |&at| {
+            let bytes = text.as_bytes();
+            let before = at.checked_sub(1).and_then(|i| bytes.get(i));
+            !joins(before) && !joins(bytes.get(at + word.len()))
+        })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Returns a path below the prefix of a term, and a text of the kind that the path has.
+    fn sample(term: &Term, said: &str) -> (String, String) {
+        match term.within {
+            page if page.ends_with(".md") => (page.to_owned(), format!("Text on {said} here.\n")),
+            folder => (
+                format!("{folder}x.rs"),
+                format!("//! Text on {said} here.\n"),
+            ),
+        }
+    }
+
     #[test]
-    fn terms_that_are_not_ours_are_flagged() {
+    fn every_retired_word_is_flagged() {
         for term in TERMS {
-            let file = format!("{}README.md", term.within);
-            let text = format!("It is a {} of ours.\n", term.said.replace('|', ""));
+            let said = term.said.replace('|', "");
+            let (file, text) = sample(term, &said);
             let all = check(&file, &text);
             assert_eq!(all.len(), 1, "{text}");
             assert!(all[0].message.contains(term.say));
@@ -145,27 +213,65 @@ mod tests {
     }
 
     #[test]
-    fn a_term_inside_another_word_passes() {
-        let text = format!("cpu_s, {}\n", "forward |passage".replace('|', ""));
-        assert!(check("README.md", &text).is_empty());
-    }
-
-    #[test]
-    fn paths_of_one_machine_are_flagged() {
-        for path in MACHINE_PATHS {
-            let text = format!("see `{}x`\n", path.replace('|', ""));
-            assert_eq!(check("crates/gradus/src/run.rs", &text).len(), 1, "{text}");
-        }
-        assert!(check("README.md", "target/work/x and /usr/lib/llvm-22\n").is_empty());
-    }
-
-    #[test]
-    fn paths_out_of_the_clone_are_flagged() {
-        assert_eq!(check("README.md", "see ../elsewhere/x.md\n").len(), 1);
-        assert_eq!(check("bench/README.md", "see (../README.md)\n").len(), 0);
-        assert_eq!(
-            check("bench/README.md", "see a/../../b and ../../b\n").len(),
-            1
+    fn a_phrase_over_two_lines_is_flagged_at_its_first_line() {
+        let text = format!(
+            "//! Subject.\n\n/// Ends the {}.\nfn a() {{}}\n",
+            "forward\n/// |sweep".replace('|', "")
         );
+        let all = check("crates/gradus-ad/src/x.rs", &text);
+        assert_eq!(all.len(), 1);
+        assert_eq!(all[0].line, 3);
+    }
+
+    #[test]
+    fn headings_and_tables_are_checked() {
+        let said = "return |sweep".replace('|', "");
+        let text = format!("# The {said}\n\n| a | the {said} |\n");
+        assert_eq!(check("docs/guide.md", &text).len(), 2);
+    }
+
+    #[test]
+    fn parts_of_words_code_spans_and_code_pass() {
+        let word = "rec|all".replace('|', "");
+        for text in [
+            format!("//! A {word}able value.\n"),
+            format!("//! The option `--{word}`, the field `{word}`.\n"),
+            format!("//! Subject.\nfn {word}() {{}}\n"),
+        ] {
+            assert!(check("crates/gradus-ad/src/x.rs", &text).is_empty());
+        }
+    }
+
+    #[test]
+    fn a_term_of_one_crate_is_an_ordinary_word_elsewhere() {
+        let text = format!("//! The {} of the race.\n", "win|ner".replace('|', ""));
+        assert_eq!(check("crates/gradus-simplify/src/x.rs", &text).len(), 1);
+        assert!(check("crates/gradus-rt/src/x.rs", &text).is_empty());
+    }
+
+    #[test]
+    fn terms_of_the_field_pass() {
+        let text =
+            "//! The forward pass and the reverse pass, also called backward pass; a cache.\n";
+        assert!(check("crates/gradus-ad/src/x.rs", text).is_empty());
+    }
+
+    #[test]
+    fn history_passes() {
+        let text = format!("The {}.\n", "return |sweep".replace('|', ""));
+        assert!(check("CHANGELOG.md", &text).is_empty());
+        assert!(check("docs/decisions/0002-x.md", &text).is_empty());
+        assert_eq!(check("docs/guide.md", &text).len(), 1);
+    }
+
+    #[test]
+    fn literals_and_cases_are_hits_and_not_findings_yet() {
+        let said = "return |sweep".replace('|', "");
+        let text = format!("//! Subject.\nconst A: &str = \"the {said}\";\n");
+        assert!(check("crates/gradus-ad/src/x.rs", &text).is_empty());
+        assert_eq!(hits("crates/gradus-ad/src/x.rs", &text).len(), 1);
+        let text = format!("# The {said}\n\nThe {said}.\n");
+        assert!(check("crates/gradus-ad/cases/x.md", &text).is_empty());
+        assert_eq!(hits("crates/gradus-ad/cases/x.md", &text).len(), 2);
     }
 }

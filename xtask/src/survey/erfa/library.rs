@@ -1,4 +1,4 @@
-//! The library on disk: its functions, and which sources a function needs.
+//! ERFA on disk: its functions, and the sources that a function needs.
 
 use super::prototypes::{self, Function};
 use crate::process::{Failure, Outcome};
@@ -6,23 +6,23 @@ use crate::sources;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// The library's sources and functions.
+/// Sources and functions of the library.
 pub struct Library {
-    /// The folder of the sources.
+    /// Folder of the sources.
     pub folder: PathBuf,
-    /// Every function that the header declares.
+    /// All functions that the header declares.
     pub functions: Vec<Function>,
-    /// Which source defines a function.
+    /// Source that defines each function.
     defined_in: BTreeMap<String, String>,
-    /// Which functions of the library a source mentions.
+    /// Functions of the library that each source mentions.
     mentions: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Library {
-    /// Fetches and reads the library.
+    /// Fetches and parses the library.
     ///
     /// # Errors
-    /// Where it cannot be had or read.
+    /// Fails if the library cannot be fetched or parsed.
     pub fn open() -> Outcome<Library> {
         Library::read(&sources::ERFA.locate()?)
     }
@@ -38,7 +38,7 @@ impl Library {
             .map_err(|e| Failure::new(format!("{}: {e}", folder.display())))?;
         for entry in entries.flatten() {
             let file = entry.file_name().to_string_lossy().into_owned();
-            // The test programs define nothing that another source needs.
+            // No source needs a definition of the test programs.
             if !file.ends_with(".c") || file.starts_with("t_") {
                 continue;
             }
@@ -76,7 +76,7 @@ impl Library {
         })
     }
 
-    /// The sources that define a function and all that it may call.
+    /// Returns the sources that define a function and all transitive callees.
     pub fn closure(&self, name: &str) -> BTreeSet<&str> {
         let mut files = BTreeSet::new();
         let mut open = vec![name];
@@ -91,7 +91,7 @@ impl Library {
         files
     }
 
-    /// The functions that these sources define.
+    /// Returns the functions that some sources define.
     pub fn defined_by<'a>(&'a self, files: &'a BTreeSet<&str>) -> impl Iterator<Item = &'a str> {
         self.defined_in
             .iter()
@@ -105,7 +105,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
         .filter(|w| !w.is_empty())
 }
 
-/// The library's functions begin with `era` and a capital; its types are all capitals after it.
+/// The library's functions begin with `era` and a capital; types have only capitals after `era`.
 fn is_function(word: &str) -> bool {
     word.strip_prefix("era").is_some_and(|rest| {
         rest.starts_with(|c: char| c.is_uppercase()) && !rest.chars().all(|c| c.is_uppercase())
@@ -116,7 +116,7 @@ fn is_function(word: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Runs where the library can be had; elsewhere it says so.
+    /// Reports a missing library and passes.
     #[test]
     fn every_prototype_is_read_and_every_callee_found() {
         let library = match Library::open() {

@@ -1,7 +1,7 @@
-//! ERFA, the astronomers' library of C functions.
+//! ERFA, a C library of astronomy.
 //!
-//! Flow: its sources come from a crate (`library`), its prototypes say which arguments are real
-//! (`prototypes`), its own test program gives sensible values for them (`points`); for each function its
+//! Flow: a crate provides the sources (`library`), the prototypes list the real parameters (`prototypes`), and
+//! ERFA's own test program provides sensible arguments (`points`). `program` writes the units of each function.
 //! units are written (`program`).
 
 mod library;
@@ -16,10 +16,10 @@ use super::subject::{Collection, Subject};
 use crate::process::{Failure, Outcome};
 use crate::workspace;
 
-/// Every function with a real argument and a real result.
+/// Returns every function with a real parameter and a real result.
 ///
 /// # Errors
-/// Where the library cannot be had, or its own test program does not run.
+/// Fails if the library is not available or if its test program does not run.
 pub fn collection() -> Outcome<Collection> {
     let library = Library::open()?;
     let folder = workspace::target().join("survey/erfa");

@@ -1,7 +1,7 @@
-//! Where to differentiate: the arguments that the library's own test program calls each function with.
+//! Points of differentiation: the arguments of the calls in ERFA's own test program.
 //!
-//! The test program is compiled with every function's name replaced by a recorder's, which prints the
-//! arguments and calls the function. Values that the test left unset are garbage and become zero.
+//! The test program is compiled with each function renamed to a recorder. A recorder prints the arguments and
+//! calls the function. Values that the test leaves unset are garbage and become zero.
 
 use super::library::Library;
 use super::prototypes::{Function, Returns, Shape};
@@ -12,25 +12,25 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// The arguments of one call.
+/// Arguments of one call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Point {
-    /// The real ones that are given, in order.
+    /// Real arguments that the caller fills, in order.
     pub x: Vec<f64>,
-    /// The integers and characters, in order.
+    /// Integers and characters, in order.
     pub fixed: Vec<i64>,
-    /// The string.
+    /// String argument.
     pub text: Option<String>,
 }
 
-/// How many different calls of a function are looked at.
+/// Largest number of distinct calls per function.
 const POINTS_EACH: usize = 3;
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// The test program's calls, by function.
+/// Records the test program's calls, by function.
 ///
 /// # Errors
-/// Where the test program does not compile or run.
+/// Fails if the test program does not compile or run.
 pub fn record(library: &Library, folder: &Path) -> Outcome<BTreeMap<String, Vec<Point>>> {
     let source = folder.join("record.c");
     let program = folder.join("record");
@@ -83,7 +83,7 @@ fn parse(line: &str) -> Option<(String, Point)> {
     Some((name, point))
 }
 
-/// The value, or zero for one that no test would choose: it was never set.
+/// Returns the value, or zero for a value that no test would choose: an unset variable.
 fn sensible(value: f64) -> f64 {
     let size = value.abs();
     if size < 1e15 && size > 1e-60 {

@@ -1,6 +1,7 @@
-//! The C units of one of ERFA's functions: it as y = f(x), and its points.
+//! C units of a function of ERFA: the function as y = f(x), and its points.
 //!
-//! Invariant: the two units share no symbol of the library: in the first every function of it is renamed.
+//! # Invariants
+//! The two units share no symbol of the library: the first unit renames every function of the library.
 
 use super::library::Library;
 use super::points::Point;
@@ -8,7 +9,7 @@ use super::prototypes::{Function, Returns, Shape};
 use crate::survey::subject::{self, Place, Units};
 use std::fmt::Write;
 
-/// The units of a function at these points.
+/// Returns the units of a function at some points.
 pub fn units(library: &Library, function: &Function, points: &[Point]) -> Units {
     let derived = |before: &str| {
         let primal = primal(function, "static void primal", "double");
@@ -25,7 +26,7 @@ pub fn units(library: &Library, function: &Function, points: &[Point]) -> Units 
     }
 }
 
-/// The function and its points: `judge_primal`, `judge_ny`, `judge_points`.
+/// Returns the function with its points: `judge_primal`, `judge_ny`, `judge_points`.
 fn plain(library: &Library, function: &Function, points: &[Point]) -> String {
     let files = library.closure(&function.name);
     let mut text = String::from("#include \"judge.h\"\n");
@@ -78,7 +79,7 @@ fn includes(library: &Library, function: &Function) -> String {
     text
 }
 
-/// The sizes of the results, in doubles, as C expressions.
+/// Returns the sizes of the results in doubles, as C expressions.
 fn results(function: &Function) -> Vec<String> {
     let own = (function.returns == Returns::Number).then(|| "1".to_owned());
     let returned = function
@@ -90,7 +91,7 @@ fn results(function: &Function) -> Vec<String> {
         .collect()
 }
 
-/// The function as y = f(x): unpacks x, calls, packs y.
+/// Returns the function as y = f(x): unpacks x, calls the function, packs y.
 fn primal(function: &Function, head: &str, real: &str) -> String {
     let mut text = format!(
         "\n{head}(const {real} *x, {real} *y, const int *fixed, const char *text, int *status)\n{{\n"
@@ -135,7 +136,7 @@ fn primal(function: &Function, head: &str, real: &str) -> String {
                 format!("    eraASTROM {local};\n    memset(&{local}, 0, sizeof {local});\n{take}"),
                 format!("&{local}"),
             ),
-            // No test program has more bodies than this.
+            // The test program has no call with more bodies.
             Shape::Bodies => (format!("    eraLDBODY {local}[16];\n{take}"), local),
         };
         text += &declared;

@@ -1,54 +1,54 @@
-//! Reads ERFA's functions: their prototypes from `erfa.h`, and from the comment on top of each source
-//! which parameters are given and which are returned.
+//! Parses ERFA's functions: prototypes from `erfa.h`, and the roles of parameters (given or returned) from the
+//! comment at the top of each source.
 //!
-//! A small parser for this one header: doubles, arrays of them, the library's two structs, integers,
-//! characters. Anything else is an error that names the declaration.
+//! The parser covers the header's types only: doubles, arrays of doubles, the library's two structs, integers,
+//! characters. Any further type is an error that names the declaration.
 
 use crate::process::{Failure, Outcome};
 
-/// A function of the library.
+/// Function of the library.
 #[derive(Debug)]
 pub struct Function {
-    /// Its name, `eraAb`.
+    /// Name, `eraAb`.
     pub name: String,
-    /// What it returns.
+    /// Result.
     pub returns: Returns,
-    /// Its parameters, in order.
+    /// Parameters, in order.
     pub parameters: Vec<Parameter>,
 }
 
-/// What a function returns.
+/// Result of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Returns {
     /// Nothing.
     Nothing,
-    /// A status.
+    /// Integer status.
     Status,
-    /// A number that has a derivative.
+    /// Number with a derivative.
     Number,
 }
 
-/// A parameter.
+/// Parameter of a function.
 #[derive(Debug)]
 pub struct Parameter {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its type.
+    /// Type.
     pub shape: Shape,
-    /// Whether the caller or the function fills it.
+    /// Role: filled by the caller, by the function, or by both.
     pub role: Role,
 }
 
-/// A parameter's type.
+/// Type of a parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Shape {
     /// `double`.
     Scalar,
     /// `double *` (no extents) or `double [2][3]`.
     Doubles(Vec<usize>),
-    /// `eraASTROM *`: doubles throughout.
+    /// `eraASTROM *`: only doubles.
     Astrom,
-    /// `eraLDBODY []`: doubles throughout, as many as the parameter `n` says.
+    /// `eraLDBODY []`: only doubles; the parameter `n` holds the number of bodies.
     Bodies,
     /// `int` or `char` by value.
     Whole,
@@ -59,7 +59,7 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// The parameter's declaration.
+    /// Returns the declaration of the parameter.
     pub fn declare(&self, name: &str) -> String {
         let array = |kind: &str, extents: &[usize]| match extents {
             [] => format!("{kind} *{name}"),
@@ -79,7 +79,7 @@ impl Shape {
         }
     }
 
-    /// How many doubles it holds, as a C expression within the survey's function.
+    /// Returns the number of doubles as a C expression inside the survey's function.
     pub fn count(&self) -> String {
         match self {
             Shape::Scalar => "1".into(),
@@ -91,31 +91,31 @@ impl Shape {
     }
 }
 
-/// Who fills a parameter.
+/// Role of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// The caller.
+    /// The caller fills the parameter.
     Given,
-    /// The function.
+    /// The function fills the parameter.
     Returned,
-    /// Both: it is changed in place.
+    /// The function updates the parameter in place.
     Both,
 }
 
 impl Role {
-    /// Whether the caller fills it.
+    /// Returns whether the caller fills the parameter.
     pub fn is_given(self) -> bool {
         self != Role::Returned
     }
 
-    /// Whether the function fills it.
+    /// Returns whether the function fills the parameter.
     pub fn is_returned(self) -> bool {
         self != Role::Given
     }
 }
 
 impl Parameter {
-    /// Whether it holds numbers that have a derivative.
+    /// Returns whether the parameter holds numbers with a derivative.
     pub fn is_real(&self) -> bool {
         matches!(
             self.shape,
@@ -125,7 +125,7 @@ impl Parameter {
 }
 
 impl Function {
-    /// Whether it takes a number and gives one.
+    /// Returns whether the function has a real parameter and a real result.
     pub fn is_differentiable(&self) -> bool {
         let any = |wanted: fn(Role) -> bool| {
             self.parameters
@@ -136,10 +136,11 @@ impl Function {
     }
 }
 
-/// All functions that the header declares. `source` gives the text that defines one, with its comment.
+/// Returns all functions that the header declares. `source` returns the text that defines a function, with its
+/// comment.
 ///
 /// # Errors
-/// Where a declaration or a comment is beyond this parser.
+/// Fails at a declaration or a comment that the parser does not cover.
 pub fn parse(header: &str, source: impl Fn(&str) -> Outcome<String>) -> Outcome<Vec<Function>> {
     let text = without_comments(header);
     let mut functions = Vec::new();
@@ -163,7 +164,7 @@ pub fn parse(header: &str, source: impl Fn(&str) -> Outcome<String>) -> Outcome<
         };
         let source = source(name)?;
         let roles = Roles::read(&source);
-        // The comment speaks of the names in the definition; the header sometimes has others.
+        // The comment uses the names of the definition; some names in the header differ.
         let parameters = definition(&source, name).unwrap_or_else(|| parameters.to_owned());
         let parameters = parameters
             .split(',')
@@ -178,7 +179,7 @@ pub fn parse(header: &str, source: impl Fn(&str) -> Outcome<String>) -> Outcome<
     Ok(functions)
 }
 
-/// The parameters of a function in the text that defines it.
+/// Returns the parameters of a function in the text that defines the function.
 fn definition(source: &str, name: &str) -> Option<String> {
     let code = without_comments(source);
     let heads = code
@@ -192,7 +193,7 @@ fn definition(source: &str, name: &str) -> Option<String> {
     Some(parameters.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-/// A text without its C comments.
+/// Returns a text without C comments.
 pub fn without_comments(text: &str) -> String {
     let mut rest = text;
     let mut kept = String::new();
@@ -250,7 +251,7 @@ fn parameter(function: &str, text: &str, roles: &Roles) -> Outcome<Parameter> {
     })
 }
 
-/// The names that a comment lists as given and as returned.
+/// Parameter names that a comment lists as given and as returned.
 #[derive(Default)]
 struct Roles {
     given: Vec<String>,
@@ -258,8 +259,8 @@ struct Roles {
 }
 
 impl Roles {
-    /// Sections open with two blanks (`**  Given:`); their entries (`**     date1,date2  double`) stand at
-    /// the depth of the first one, the fields of a struct deeper.
+    /// Parses a comment. Sections open with two blanks (`**  Given:`). Entries (`**     date1,date2  double`)
+    /// have the indentation of the first entry; fields of a struct are indented deeper.
     fn read(comment: &str) -> Roles {
         let mut roles = Roles::default();
         let (mut given, mut returned, mut depth) = (false, false, None);
