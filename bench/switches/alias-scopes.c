@@ -1,4 +1,4 @@
-/* Each number is scaled by an entry of a table that an index chooses. The return sweep reads such entries
+/* Each number is scaled by an entry of a table that an index chooses. The reverse pass reads such entries
  * between its writes to the adjoints of x; that no adjoint lies in the table is what axiom S1 says, and where
  * the entries lie cannot be tested before the loop. */
 #include "page.h"

@@ -1,4 +1,4 @@
-/* Blocks of a length that the loop around them doubles: where a block begins is a sum that the return sweep
+/* Blocks of a length that the loop around them doubles: where a block begins is a sum that the reverse pass
  * takes apart again, in place of a frame for every block. */
 #include "page.h"
 

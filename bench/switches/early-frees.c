@@ -1,5 +1,5 @@
-/* Steps that work in a block of their own, of which the return sweep reads nothing, as all is linear in it: it is
- * freed where the step ends, instead of waiting for the return sweep. */
+/* Steps that work in a block of their own, of which the reverse pass reads nothing, as all is linear in it: it is
+ * freed where the step ends, instead of waiting for the reverse pass. */
 #include "page.h"
 
 double f(int n, const double *restrict x)

@@ -13,7 +13,7 @@
  *     void run(struct sim *s, long steps, long copies);
  *
  * which does step(s, 0), step(s, 1) and so on. In reverse mode it has a gradient of its own: the forward
- * sweep keeps `copies` copies of the state, or one for each step where `copies` is 0. The return sweep
+ * sweep keeps `copies` copies of the state, or one for each step where `copies` is 0. The reverse pass
  * goes back to a copy, runs the steps behind it again and undoes the last one with a tape of one step; it makes
  * a copy of the end, too, and puts that back when it is through. With a copy for each step, each runs once more
  * than it would anyway. With fewer, c of them, each of n steps runs at most t times more, where t is the

@@ -1,7 +1,7 @@
 //! Automatic differentiation of GIR functions: from a primal function to its JVP or VJP.
 //!
 //! [`differentiate`] builds one [`Variant`] of one function from facts about the whole call graph
-//! ([`ClosureFacts`]) and reports the variants of callees that the derivative requires. The crate runs no
+//! ([`ProgramFacts`]) and reports the variants of callees that the derivative requires. The crate runs no
 //! compiler pass. The formulas of single ops lie in [`calculus`] alone.
 //!
 //! | module | subject |

@@ -20,7 +20,7 @@ pub enum Callee {
     Inside(FuncId),
     /// An external function: no body in the unit.
     Outside(FuncId),
-    /// A function pointer. Possible callees are [`Closure::candidates`] of the function type and external
+    /// A function pointer. Possible callees are [`CallGraph::candidates`] of the function type and external
     /// functions.
     Indirect(TypeId),
     /// A callee that only the host understands: inline assembly, an alias.
@@ -101,7 +101,7 @@ impl CallGraph {
     pub fn contains(&self, func: FuncId) -> bool {
         self.position.contains_key(&func)
     }
-    /// Returns the index of `func` in [`Closure::functions`].
+    /// Returns the index of `func` in [`CallGraph::functions`].
     pub fn position(&self, func: FuncId) -> Option<usize> {
         self.position.get(&func).copied()
     }
@@ -109,7 +109,7 @@ impl CallGraph {
     pub fn components(&self) -> &[Component] {
         &self.components
     }
-    /// Returns the index of the component of `func` in [`Closure::components`].
+    /// Returns the index of the component of `func` in [`CallGraph::components`].
     pub fn component_of(&self, func: FuncId) -> Option<usize> {
         self.component_of.get(&func).copied()
     }

@@ -1,7 +1,7 @@
 //! Analyses of GIR functions. No code in this crate edits the IR.
 //!
 //! An analysis takes a unit or one body and returns a table. The table is valid until the first edit.
-//! Interprocedural facts are computed over a [`Closure`] (the call graph of the roots), bottom-up over its
+//! Interprocedural facts are computed over a [`CallGraph`] (the call graph of the roots), bottom-up over its
 //! strongly connected components. Every summary is conservative for an unknown callee: the callee reads and
 //! writes all memory, or the analysis reports a diagnostic.
 //!

@@ -38,7 +38,7 @@ fn clause_gradients_are_parallel() {
         for level in ["-O1", "-O2", "-O3"] {
             let at = folder(&format!("clauses_{}", way.to_lowercase()));
             let said = gradient(&at, way, level);
-            assert!(said.contains("parallel in the return sweep"), "{said}");
+            assert!(said.contains("parallel in the reverse pass"), "{said}");
             let others = ["serial in the return", "a team of ranks", "with one thread"];
             for other in others {
                 assert!(!said.contains(other), "{way} {level}: {said}");

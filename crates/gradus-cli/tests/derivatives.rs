@@ -730,7 +730,7 @@ int main(void) {
     }
     let report = accepts(&folder, "grad net.c -f loss -o loss.o -- -O3 -g");
     let sweep = |version: &str| {
-        let start = report.find(&format!("forward sweep, {version}"));
+        let start = report.find(&format!("forward pass, {version}"));
         let part = &report[start.unwrap_or_else(|| panic!("{report}"))..];
         let part = &part[..part.find("\n\n").unwrap_or(part.len())];
         let nested = part.lines().filter(|line| line.matches(" × ").count() > 4);

@@ -81,7 +81,7 @@ fn double_adds_to_float_sums() {
         "gradus cc -O2 -fopenmp --gradus-report -DWAY=0 p.c -o p -lm",
     );
     let said = text(&said.stdout) + &text(&said.stderr);
-    assert!(said.contains("parallel in the return sweep"), "{said}");
+    assert!(said.contains("parallel in the reverse pass"), "{said}");
 }
 
 #[test]

@@ -268,7 +268,7 @@ fn fortran_pointers_across_files() {
 }
 
 /// Allocatable arrays of derived types, with initial values and allocatable components: allocated by
-/// bounds, with `source`, `mold` or `stat`, moved, and freed at the end of their scope.
+/// bounds, with `source`, `match_mold` or `stat`, moved, and freed at the end of their scope.
 #[test]
 fn fortran_allocated_types() {
     let folder = folder("fortran_allocated");

@@ -103,7 +103,7 @@ fn injective_corners_add_plainly() {
         "gradus cc -O2 -g -fopenmp --gradus-report corners.c -o parallel -lm",
     );
     let said = text(&said.stdout) + &text(&said.stderr);
-    let is_loop = |line: &&str| line.contains("parallel in the return sweep: the loop of line");
+    let is_loop = |line: &&str| line.contains("parallel in the reverse pass: the loop of line");
     let adds = |line: &&str| line.contains("2 plain in rounds, or atomic where a test");
     assert!(
         said.lines().filter(is_loop).any(|line| adds(&line)),
@@ -199,7 +199,7 @@ fn per_thread_indices_add_plainly() {
         "gradus c++ -O2 -g -fopenmp --gradus-report threads.cpp -o parallel",
     );
     let said = text(&said.stdout) + &text(&said.stderr);
-    let is_loop = |line: &&str| line.contains("parallel in the return sweep: the loop of line");
+    let is_loop = |line: &&str| line.contains("parallel in the reverse pass: the loop of line");
     let adds = |line: &&str| line.contains("2 plain in rounds, or atomic where a test");
     assert!(
         said.lines().filter(is_loop).any(|line| adds(&line)),

@@ -112,7 +112,7 @@ fn privatized_adds_per_chunk() {
         "gradus cc -O2 -g -fopenmp --gradus-report packed.c -o parallel -lm",
     );
     let said = text(&said.stdout) + &text(&said.stderr);
-    let is_loop = |line: &&str| line.contains("parallel in the return sweep: the loop of line");
+    let is_loop = |line: &&str| line.contains("parallel in the reverse pass: the loop of line");
     let line = said
         .lines()
         .find(is_loop)
@@ -238,7 +238,7 @@ fn two_phase_adds() {
         "gradus cc -O2 -g -fopenmp --gradus-report neighbours.c -o parallel",
     );
     let said = text(&said.stdout) + &text(&said.stderr);
-    let is_loop = |line: &&str| line.contains("parallel in the return sweep: the loop of line");
+    let is_loop = |line: &&str| line.contains("parallel in the reverse pass: the loop of line");
     let lines: Vec<&str> = said.lines().filter(is_loop).collect();
     let turns = |line: &&str| line.contains(IN_ROUNDS) && !line.contains("atomic (");
     assert!(lines.len() >= 3 && lines.iter().all(turns), "{said}");
@@ -328,7 +328,7 @@ fn two_phase_adds_with_reductions() {
             ),
         );
         let said = text(&said.stdout) + &text(&said.stderr);
-        let is_loop = |line: &&str| line.contains("parallel in the return sweep: the loop of line");
+        let is_loop = |line: &&str| line.contains("parallel in the reverse pass: the loop of line");
         let lines: Vec<&str> = said.lines().filter(is_loop).collect();
         let turns = |line: &&str| line.contains(IN_ROUNDS) && !line.contains("atomic (");
         assert!(
@@ -506,7 +506,7 @@ fn two_phase_indirect_adds() {
         "gradus cc -O2 -g -fopenmp --gradus-report mesh.c -o parallel",
     );
     let said = text(&said.stdout) + &text(&said.stderr);
-    let is_loop = |line: &&str| line.contains("parallel in the return sweep: the loop of line");
+    let is_loop = |line: &&str| line.contains("parallel in the reverse pass: the loop of line");
     let line = said
         .lines()
         .find(is_loop)

@@ -8,7 +8,7 @@ use std::process::Command;
 use support::{accepts, folder, shell, succeeds, text, write};
 
 const SOURCE: &str = include_str!("tasks/gradients.c");
-const PARALLEL: &str = "parallel in the return sweep";
+const PARALLEL: &str = "parallel in the reverse pass";
 
 /// Builds a variant of the program. Returns the folder and the compiler's output.
 fn build(name: &str, way: &str, flags: &str) -> (PathBuf, String) {

@@ -76,10 +76,10 @@ fn thread_number_chunks_are_parallel() {
             let (at, said) = build(&format!("team_{}", way.to_lowercase()), way, level);
             assert!(!said.contains("note["), "{way} {level}: {said}");
             assert!(
-                !said.contains("serial in the return sweep"),
+                !said.contains("serial in the reverse pass"),
                 "{way} {level}: {said}"
             );
-            let parallel = said.matches("parallel in the return sweep").count();
+            let parallel = said.matches("parallel in the reverse pass").count();
             let wanted = if way == "BESIDE" { 2 } else { 1 };
             assert_eq!(parallel, wanted, "{way} {level}: {said}");
             accepts(&at, &format!("cc {level} -D{way} it.c -o serial -lm"));
@@ -136,7 +136,7 @@ fn deterministic_team_gradients() {
 #[test]
 fn rank_dependent_trip_counts() {
     let (at, said) = build("team_own_lengths", "BARRIERS", "-O2");
-    assert!(!said.contains("serial in the return sweep"), "{said}");
+    assert!(!said.contains("serial in the reverse pass"), "{said}");
     accepts(&at, "cc -O2 -DBARRIERS it.c -o serial -lm");
     let serial = run(&at, "serial", "400", 1, false);
     all_agree(&at, Some(&serial), "BARRIERS");
@@ -153,7 +153,7 @@ fn loops_over_ranks_run_at_once_without_a_race() {
             "-O1 -fsanitize=thread",
         );
         assert!(
-            said.contains("parallel in the return sweep"),
+            said.contains("parallel in the reverse pass"),
             "{way}: {said}"
         );
         run(&at, "parallel", "400", 4, true);

@@ -525,7 +525,7 @@ fn local_answers_are_worker_count() {
     for marker in ["// The loop that asks.", "// The loop after."] {
         let before = source.lines().take_while(|line| !line.contains(marker));
         let line = before.count() + 3;
-        let parallel = format!("parallel in the return sweep: the loop of line {line};");
+        let parallel = format!("parallel in the reverse pass: the loop of line {line};");
         assert!(said.contains(&parallel), "{parallel} {said}");
     }
     is_the_same(&at, &["300", "20000"]);
@@ -549,7 +549,7 @@ fn leaked_answers_serialize_loops() {
         let (at, said) = build(&name, LEAKS, &format!("-D{way}"));
         let is_serial = way == "INSIDE";
         assert_eq!(said.contains(SERIAL_LOOP), is_serial, "{way}: {said}");
-        let parallel = said.contains("parallel in the return sweep");
+        let parallel = said.contains("parallel in the reverse pass");
         assert_eq!(parallel, !is_serial, "{way}: {said}");
         is_the_same(&at, &["3000"]);
     }

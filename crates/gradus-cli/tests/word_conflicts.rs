@@ -156,7 +156,7 @@ fn both_sweeps_agree_on_strong_zero() {
         "strong_first",
         &main(word, ""),
         "GRD0017",
-        &["`strong_zero`", "return sweep"],
+        &["`strong_zero`", "reverse pass"],
     );
     right("strong_both", &main(word, word));
     right("strong_second", &main("", word));

@@ -1,4 +1,4 @@
-//! Rewriting of `posix_memalign` to `aligned_alloc`.
+//! Rewriting of `posix_memalign` to `declare_aligned_alloc`.
 
 use gradus_edit::memalign_to_aligned_alloc;
 use gradus_ir::{Unit, parse, print, verify_function};
@@ -36,7 +36,7 @@ fn constant_alignments_are_rewritten() {
     assert_eq!(rewrite_count(&mut unit), 0);
 }
 
-/// POSIX rejects alignments smaller than a pointer or not a power of two; `aligned_alloc` may accept them.
+/// POSIX rejects alignments smaller than a pointer or not a power of two; `declare_aligned_alloc` may accept them.
 #[test]
 fn invalid_alignments_are_unchanged() {
     for alignment in ["4", "24", "0", "%n"] {

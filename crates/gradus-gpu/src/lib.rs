@@ -14,7 +14,7 @@
 //! - [`guards`] hoists uniform loops out of divergent branches.
 //! - [`barriers`] removes redundant barriers.
 //! - [`clamps`] splits loads at clamped indices.
-//! - [`strides`] rewrites grid-stride loops to a common counter.
+//! - [`uniform_increments`] rewrites grid-stride loops to a common counter.
 //! - [`widths`] widens index arithmetic to 64 bits.
 //! - [`fission`] splits blocks at barriers (barrier fission).
 //! - [`grid`] turns grids into parallel loops.
@@ -55,7 +55,7 @@ pub struct Options {
     /// Upper bound on shared memory of unknown size, in bytes.
     pub max_shared_bytes: u64,
     /// Assumes that threads of a block do not race between barriers (the axiom for vectorising thread
-    /// loops). If false, the `par.for` of a grid is flagged `SHARING`: several blocks may write equal values
+    /// loops). If false, the `par.for` of a grid is flagged `ALLOWS_EQUAL_WRITES`: several blocks may write equal values
     /// to a location.
     pub race_free: bool,
     /// Enables removal of redundant barriers.
@@ -283,7 +283,7 @@ pub fn lower(
 
 /// Replaces a team of `func` by parallel loops over ranks, split at barriers like a block, and returns
 /// whether the replacement succeeded. The team holds the code of one rank with barriers (`gradus-par`'s
-/// `deal`). A split inside an op other than a plain loop or branch is not possible.
+/// `team_to_rank_code`). A split inside an op other than a plain loop or branch is not possible.
 pub fn team_to_loops(
     unit: &mut Unit,
     body: &mut Body,

@@ -7,7 +7,7 @@ use crate::{
 };
 
 /// Creates ops at the end of a region or before an op. Each new op has location `loc`; floating-point ops
-/// also have the flags `fast`.
+/// also have the flags `fast_math`.
 #[derive(Debug)]
 pub struct Builder<'a> {
     /// The unit that interns types and constants.
@@ -36,7 +36,7 @@ impl<'a> Builder<'a> {
         }
     }
     /// Sets the insertion point to the end of a region. Returns the old insertion point, for
-    /// [`Builder::restore`].
+    /// [`Builder::restore_insertion_point`].
     pub fn set_insertion_end(&mut self, region: Region) -> (Region, Option<Op>) {
         let old = (self.region, self.before);
         self.region = region;
@@ -44,7 +44,7 @@ impl<'a> Builder<'a> {
         old
     }
     /// Sets the insertion point before an op (no effect if the op is detached). Returns the old insertion
-    /// point, for [`Builder::restore`].
+    /// point, for [`Builder::restore_insertion_point`].
     pub fn set_insertion_before(&mut self, op: Op) -> (Region, Option<Op>) {
         let old = (self.region, self.before);
         if let Some(region) = self.body.parent(op) {

@@ -36,7 +36,7 @@ pub enum ConstKind {
         /// The offset from the variable's start, in bytes.
         offset: i64,
     },
-    /// A small address below [`FIRST_OBJECT`] that points to no object, like null. Rust's empty vectors and
+    /// A small address below [`MIN_OBJECT_ADDRESS`] that points to no object, like null. Rust's empty vectors and
     /// slices hold such dangling addresses.
     DanglingAddress(u16),
     /// A constant opaque to Gradus: index into the host's table.

@@ -1,7 +1,7 @@
 //! Seeded faults (mutation testing): check whether the derivative checks detect a fault of a given kind.
 //!
-//! Error-prone code in the compiler queries [`planted`]. The fuzzer plants one fault with [`plant`] and
-//! counts the generated programs until detection. In a release build [`planted`] is the constant `false` and
+//! Error-prone code in the compiler queries [`is_planted`]. The fuzzer plants one fault with [`plant`] and
+//! counts the generated programs until detection. In a release build [`is_planted`] is the constant `false` and
 //! [`plant`] does not exist. The planted fault is thread-local: the only state outside plain options, and out
 //! of the user's reach.
 //!

@@ -266,7 +266,7 @@ pub enum SpmdKind {
     /// Threads of a team. The extent is a request; a run with one rank is legal.
     Team,
     /// Threads of a GPU block. The extent is part of the semantics. A non-constant extent is at most
-    /// [`MOST_THREADS`], and so is the product of all extents if any extent is not constant.
+    /// [`MAX_BLOCK_THREADS`], and so is the product of all extents if any extent is not constant.
     Block,
     /// Blocks of a GPU grid. The extent is part of the semantics.
     Grid,
@@ -336,7 +336,7 @@ pub enum OpKind {
     ExtractValue(Box<[u32]>),
     /// `aggregate, member → aggregate` with the member at an index path replaced.
     InsertValue(Box<[u32]>),
-    /// `count → ptr` to fresh memory in the frame or in private or shared storage ([`AllocaPlace`]).
+    /// `count → ptr` to fresh memory in the frame or in private or shared storage ([`AllocaStorage`]).
     Alloca(AllocaInfo),
     /// `ptr → value`.
     Load(Access),

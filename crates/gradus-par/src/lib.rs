@@ -86,7 +86,7 @@ pub struct Serialized {
     /// one.
     pub serial: Vec<(FuncId, Option<LocId>)>,
     /// Functions of which only the serial projection may be called once a query has returned one thread; see
-    /// [`call_projections`].
+    /// [`redirect_to_serial_clones`].
     pub one_thread_functions: HashSet<FuncId>,
     /// Function and location of each team reduced to one rank in a program that takes the address of a
     /// thread-count query.

@@ -1,6 +1,6 @@
 //! Pointee types of parameters from debug information, if floats: `const double *x`.
 //!
-//! Flow: import → the attribute [`POINTEE`] of parameters → type analysis. The attribute is the weakest
+//! Flow: import → the attribute [`POINTEE_ATTR`] of parameters → type analysis. The attribute is the weakest
 //! type evidence: it counts only if nothing else determines the type of the memory.
 
 use gradus_ir::{Attr, AttrValue, FloatKind, FuncId, POINTEE_ATTR, Type, Unit};

@@ -176,7 +176,7 @@ impl Registrations {
                 self.gradients.push([f.clone(), a.clone(), r.clone()]);
             }
             (Kind::Gradient, _) => {
-                let expected = "a function, its augmented run and its return sweep";
+                let expected = "a function, its augmented run and its reverse pass";
                 return Err(misfit(variable, expected));
             }
             (Kind::Derivative, [InitCell::Function(f), InitCell::Function(d)]) => {

@@ -1,7 +1,7 @@
 //! Preserves interface words in C and C++ text that clang would drop: unknown attributes and unused
 //! registrations.
 //!
-//! [`keep_words`] works on preprocessed text. An attribute `enzyme_X` or `enzyme::X` becomes
+//! [`preserve_words`] works on preprocessed text. An attribute `enzyme_X` or `enzyme::X` becomes
 //! `annotate("enzyme_X")`, which clang preserves; a registration gets the attribute `used`. The compiled
 //! module then has each word, and [`crate::marks`] and [`crate::registrations`] honour or refuse it. The
 //! number of lines is unchanged.

@@ -154,7 +154,7 @@ fn what_does_not_fit_is_refused() {
         (
             "double f(double x) { return x; } void *__enzyme_register_gradient_f[] = {(void *)f};
             int main(void) { return __enzyme_autodiff((void *)f, 1.0) > 0; }",
-            "does not hold a function, its augmented run and its return sweep",
+            "does not hold a function, its augmented run and its reverse pass",
         ),
         (
             "KEEP double f(double x) { return x * x; } static double aug(double x) { return x; } static double rev(float x, double d) { return d; }

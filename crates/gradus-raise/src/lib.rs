@@ -9,7 +9,7 @@
 //! Place in the flow: after the import of a parallel call graph (`Pipeline::EarlyPlain`), before
 //! simplification. Parallel constructs arrive as runtime calls: OpenMP as emitted by clang and flang
 //! ([`openmp`]), CUDA launches as left by the merge of host and device code ([`cuda`]), parallel intrinsics of
-//! `gradus/parallel.h` ([`markers`]). Each construct becomes the equivalent op. Then teams whose ranks only
+//! `gradus/parallel.h` ([`intrinsics_of_body`]). Each construct becomes the equivalent op. Then teams whose ranks only
 //! execute worksharing loops become parallel loops ([`fold`]).
 //!
 //! # Invariants

@@ -3,7 +3,7 @@
 //!
 //! One rank is a legal execution of a team, and iterations of a worksharing loop may run in any order, also
 //! concurrently. The region of a team may therefore replace the team, executed by one thread, with every
-//! `share.for` as a `par.for`. The rules: rank and size are unused, code outside of worksharing loops has equal
+//! `to_share_for.for` as a `par.for`. The rules: rank and size are unused, code outside of worksharing loops has equal
 //! effects on every rank, and iterations that now run concurrently do not share private memory of a rank:
 //! - memory that an iteration initialises (by a first write or a lifetime start) is privatised to the
 //!   iteration;

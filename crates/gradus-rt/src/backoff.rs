@@ -1,7 +1,7 @@
 //! Backoff: a waiting thread spins for about the cost of a wake-up, then sleeps.
 //!
 //! Waking a thread takes longer than many a parallel loop. A thread that waits for another worker's share of
-//! a loop therefore spins before rayon takes over the waiting ([`for_other`]). An idle worker of the rayon
+//! a loop therefore spins before rayon takes over the waiting ([`await_progress`]). An idle worker of the rayon
 //! pool spins for a while, because the next loop is often near.
 
 use crate::pool;
@@ -80,7 +80,7 @@ pub(crate) fn backoff(times: u32) {
     }
 }
 
-/// Like [`pause`], but yields from the start: regions may have more threads than there are processors.
+/// Like [`backoff`], but yields from the start: regions may have more threads than there are processors.
 pub(crate) fn backoff_yielding(times: u32) {
     match times {
         0..=4_000 => std::thread::yield_now(),

@@ -2,7 +2,7 @@
 //!
 //! A program uses either a rayon pool ([`own`]) or the threads of its OpenMP library ([`libomp`]). The
 //! latter is chosen if a part of the program runs on the OpenMP library anyway: two pools would compete for
-//! the processor cores. The linker makes the choice ([`on_libomp`]).
+//! the processor cores. The linker makes the choice ([`uses_libomp`]).
 
 mod current_cpu;
 mod direct_handoff;
@@ -175,7 +175,7 @@ pub(crate) fn always_forks() -> bool {
 /// Returns whether stealable work should be created: the worker's own deque is empty, and other workers
 /// exist. False for a thread outside the pool, which has no deque. Also false for a final task, and for a
 /// rank of a team that excludes some workers, because other threads must not run tasks of either. Under
-/// `GRADUS_FORCE_FORK`, true for every worker with fewer than [`FORCED_DEPTH`] enclosing forks.
+/// `GRADUS_FORCE_FORK`, true for every worker with fewer than [`MAX_FORCED_DEPTH`] enclosing forks.
 pub(crate) fn needs_stealable_work() -> bool {
     if thread_context::keeps_tasks_local() {
         return false;
@@ -271,7 +271,7 @@ pub extern "C" fn gr_worker() -> i32 {
     }
 }
 
-/// Number of requested extra tasks, beyond a single stealable task: see [`wish`].
+/// Number of requested extra tasks, beyond a single stealable task: see [`request_extra_tasks`].
 static EXTRA_TASKS: AtomicU32 = AtomicU32::new(0);
 /// Extra tasks requested at once, per worker.
 const EXTRA_TASKS_PER_WORKER: u32 = 8;

@@ -196,7 +196,7 @@ impl Member {
         (trips, trips)
     }
 
-    /// [`Member::loop_next`] if the program names a chunk; for chunk 0, the runtime schedule applies.
+    /// [`Member::fetch_chunk`] if the program names a chunk; for chunk 0, the runtime schedule applies.
     pub(crate) fn fetch_scheduled_chunk(&self, trips: i64, chunk: i64, guided: bool) -> (i64, i64) {
         let set = self.team().schedule.get();
         match set.kind {

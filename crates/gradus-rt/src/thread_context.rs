@@ -46,7 +46,7 @@ thread_local! {
     static CONTEXT: Cell<ThreadContext> = const { Cell::new(OUTSIDE_REGIONS) };
 }
 
-/// Set once any work has queried its thread number: see [`must_not_wait`].
+/// Set once any work has queried its thread number: see [`must_not_run_other_work`].
 static NUMBER_QUERIED: AtomicBool = AtomicBool::new(false);
 
 /// The context of the calling thread.

@@ -3,7 +3,7 @@
 //!
 //! The sanitizer intercepts the pool's calls of `malloc`, `free` and `memcpy`, but not the atomic operations
 //! that order these calls, because only the program is instrumented. Workers and entries therefore run
-//! [`hidden`], and program code runs [`shown`].
+//! [`with_accesses_ignored`], and program code runs [`with_accesses_checked`].
 //!
 //! The sanitizer's functions are weak references, null in a program built without the sanitizer. The table
 //! of the functions is global, because readers of the table may be inlined into other objects.
@@ -63,7 +63,7 @@ pub(crate) fn ignore_begin() {
     call(2, std::ptr::null_mut());
 }
 
-/// Ends the last [`hide`].
+/// Ends the last [`ignore_begin`].
 pub(crate) fn ignore_end() {
     call(3, std::ptr::null_mut());
 }
@@ -76,7 +76,7 @@ pub(crate) fn with_accesses_ignored<R>(work: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Runs program code from inside [`hidden`].
+/// Runs program code from inside [`with_accesses_ignored`].
 pub(crate) fn with_accesses_checked<R>(work: impl FnOnce() -> R) -> R {
     ignore_end();
     let result = work();

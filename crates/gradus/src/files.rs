@@ -117,7 +117,7 @@ impl Outputs {
     }
 
     /// Writes all outputs under temporary names in their folders, then renames them without interruption by
-    /// [`Leftovers::clear`].
+    /// [`TempFolders::clear`].
     ///
     /// # Errors
     /// `FileAccess`; every file is then unchanged.

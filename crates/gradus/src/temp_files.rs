@@ -2,7 +2,7 @@
 //! outputs from signals.
 //!
 //! Other programs write to temporary folders only; removing a folder also removes their late output. A
-//! signal handler calls [`Leftovers::clear`] and exits the process.
+//! signal handler calls [`TempFolders::clear`] and exits the process.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -34,7 +34,7 @@ impl TempFolders {
         folders.remove(folder);
     }
 
-    /// Runs `work` without interruption by [`Leftovers::clear`].
+    /// Runs `work` without interruption by [`TempFolders::clear`].
     pub fn without_interruption<T>(&self, work: impl FnOnce() -> T) -> T {
         let folders = self.lock();
         let done = work();

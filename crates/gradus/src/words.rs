@@ -2,7 +2,7 @@
 //! registrations.
 //!
 //! Flow: a front half lists the files read. If a file may hold such words, the source is preprocessed, the
-//! words are preserved ([`gradus_pipeline::keep_words`]), and the front half runs again on the new text.
+//! words are preserved ([`gradus_pipeline::preserve_words`]), and the front half runs again on the new text.
 //! Every registration in the text must then be in the module. Options of the Enzyme plugin are removed from
 //! command lines here, too, each with a note.
 

@@ -85,7 +85,7 @@ pub struct BodyFacts<'a> {
     outer: HashMap<Op, Vec<Value>>,
     calls: HashMap<Op, CallActivity>,
     recomputed_calls: HashSet<Op>,
-    /// Subset of `redone_calls` whose only effect on memory is reads.
+    /// Subset of `recomputed_calls` whose only effect on memory is reads.
     read_only_calls: HashSet<Op>,
     overwritten: HashMap<Op, Vec<bool>>,
     pointer_targets: HashMap<Op, Vec<(FuncId, bool)>>,

@@ -1,6 +1,6 @@
 //! Expression graph of a formula: numbers, arguments, result and seed, combined by arithmetic and functions.
 //!
-//! A [`Page`] collects nodes while a formula is written; a [`Formula`] is the finished page. Nodes are in
+//! A [`FormulaBuilder`] collects nodes while a formula is written; a [`Formula`] is the finished page. Nodes are in
 //! topological order: each reading (number, uses, code, text) is one loop. Construction folds constants and
 //! products by one.
 

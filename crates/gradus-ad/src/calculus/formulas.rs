@@ -1,7 +1,7 @@
 //! The formula page: per op, the product of a seed `d` with each partial derivative.
 //!
 //! A formula is `d · ∂y/∂aᵢ` in terms of the arguments `a b c`, the result `y` and the seed `d`, as one
-//! expression in its cheapest form. Formulas are linear in `d`; `None` is a gap (see [`GAPS`]).
+//! expression in its cheapest form. Formulas are linear in `d`; `None` is a gap (see [`MISSING_DERIVATIVES`]).
 //!
 //! A quotient multiplies the seed by the reciprocal of the divisor. The reciprocal does not depend on the
 //! seed, can be hoisted out of loops in which the divisor is invariant, and is shared by all quotients with

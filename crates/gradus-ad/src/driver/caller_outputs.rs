@@ -64,7 +64,7 @@ pub(crate) fn check_result_shadow(
     match cleared {
         Some(global) => refuse(
             format!(
-                "the result of `{name}` leads to the variable `{}`, whose shadow the return sweep begins by clearing",
+                "the result of `{name}` leads to the variable `{}`, whose shadow the reverse pass begins by clearing",
                 unit.globals[global].name
             ),
             "let the function return a block that it allocates, or write through a pointer argument with a shadow",

@@ -1,7 +1,7 @@
 //! Allocation failures in a derivative: tape, snapshots and shadows of blocks.
 //!
 //! A derivative allocates with `malloc` and `calloc`, so that analyses and LLVM recognise the blocks. Calls
-//! of a derivative carry the name [`OWN_BLOCK`]; calls of the program do not, and keep their meaning. Once
+//! of a derivative carry the name [`DERIVATIVE_BLOCK_NAME`]; calls of the program do not, and keep their meaning. Once
 //! all derivatives are built, each named call gets a test. If the block is null and the size is not zero, the
 //! program prints the size and the largest entry of the tape report, and aborts. The tape stack returns null
 //! if growth fails, and leaves the requested number of bytes in its state.

@@ -61,7 +61,7 @@ pub fn zeroed_private_block(out: &mut DerivativeBuilder<'_>, bytes: Value) -> Va
     mark_private(&mut out.body, call)
 }
 
-/// Marks an allocation as the derivative's by the name [`OWN_BLOCK`].
+/// Marks an allocation as the derivative's by the name [`DERIVATIVE_BLOCK_NAME`].
 fn mark_private(body: &mut Body, call: Op) -> Value {
     body.ops[call].name = Some(DERIVATIVE_BLOCK_NAME.into());
     body.result(call)

@@ -121,8 +121,8 @@ impl ForwardPass<'_, '_, '_, '_> {
             let real = self.activity_test(access.ptr, lane);
             let kind = body.kind(op).clone();
             let Some(&ty) = types.first() else {
-                self.when(real, |sweep| {
-                    sweep.out.build().op(kind, &operands, &[], 0);
+                self.when(real, |pass| {
+                    pass.out.build().op(kind, &operands, &[], 0);
                 });
                 continue;
             };

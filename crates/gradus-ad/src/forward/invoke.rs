@@ -1,6 +1,6 @@
 //! Invokes in the forward pass: emitted as calls, with their handler.
 //!
-//! The input form is that of `gradus_edit::separate_invokes`: the first region only yields the call's result.
+//! The input form is that of `gradus_edit::normalize_invokes`: the first region only yields the call's result.
 //! Handlers are executed in the forward pass alone. A handler that leaves the function has no reverse pass,
 //! and a handler that continues does its work after the invoke.
 

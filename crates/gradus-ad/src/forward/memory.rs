@@ -86,11 +86,11 @@ impl ForwardPass<'_, '_, '_, '_> {
         let values = self.companion(value);
         for (lane, (&shadow, &beside)) in shadows.iter().zip(&values).enumerate() {
             let guard = self.activity_test(ptr, lane);
-            self.when(guard, |sweep| {
+            self.when(guard, |pass| {
                 let meta = body.ops[op].meta;
-                let new = sweep.out.store(beside, shadow, MemorySpace::Shadow, meta);
-                sweep.out.set_align(new, access.align_bytes);
-                sweep.drop_self_alias_scopes(new, ptr);
+                let new = pass.out.store(beside, shadow, MemorySpace::Shadow, meta);
+                pass.out.set_align(new, access.align_bytes);
+                pass.drop_self_alias_scopes(new, ptr);
             });
         }
     }
@@ -109,9 +109,9 @@ impl ForwardPass<'_, '_, '_, '_> {
         let tangents = self.companion(value);
         for (lane, (&shadow, &tangent)) in shadows.iter().zip(&tangents).enumerate() {
             let guard = self.activity_test(ptr, lane);
-            self.when(guard, |sweep| {
+            self.when(guard, |pass| {
                 let (kind, ty) = (body.kind(op).clone(), body.ty(value));
-                sweep.out.build().value(kind, &[shadow, tangent], ty);
+                pass.out.build().value(kind, &[shadow, tangent], ty);
             });
         }
     }
@@ -260,9 +260,9 @@ impl ForwardPass<'_, '_, '_, '_> {
         if let (true, Some(shadows)) = (now, companions) {
             for (lane, shadow) in shadows.into_iter().enumerate() {
                 let guard = self.activity_test(ptr, lane);
-                self.when(guard, |sweep| {
-                    let free = libc::free_function(sweep.out.unit);
-                    sweep.out.build().call(free, &[shadow]);
+                self.when(guard, |pass| {
+                    let free = libc::free_function(pass.out.unit);
+                    pass.out.build().call(free, &[shadow]);
                 });
             }
         }
@@ -329,13 +329,13 @@ impl ForwardPass<'_, '_, '_, '_> {
         let (to_shadows, from_shadows) = (self.companion(to), self.companion(from));
         for (lane, (&to_shadow, &from_shadow)) in to_shadows.iter().zip(&from_shadows).enumerate() {
             let guard = self.activity_test(to, lane);
-            self.when(guard, |sweep| {
-                let numbers = match (sweep.forward_mode(), sweep.facts.has_shadow(from)) {
+            self.when(guard, |pass| {
+                let numbers = match (pass.forward_mode(), pass.facts.has_shadow(from)) {
                     (false, _) => FloatCopy::Skip,
                     (true, false) => FloatCopy::Zero,
-                    (true, true) => FloatCopy::Tangents(sweep.activity_test(from, lane)),
+                    (true, true) => FloatCopy::Tangents(pass.activity_test(from, lane)),
                 };
-                copy.make(sweep.out, to_shadow, from_shadow, bytes, numbers);
+                copy.make(pass.out, to_shadow, from_shadow, bytes, numbers);
             });
         }
     }
@@ -349,22 +349,21 @@ impl ForwardPass<'_, '_, '_, '_> {
         let floats = matches!(self.facts.copy_kind(op), CopyKind::Floats(_));
         for (lane, (&to_shadow, &from_shadow)) in to_shadows.iter().zip(&from_shadows).enumerate() {
             let guard = self.activity_test(to, lane);
-            self.when(guard, |sweep| {
+            self.when(guard, |pass| {
                 if floats && source_inactive {
-                    sweep.out.zero_bytes(to_shadow, bytes, MemorySpace::Shadow);
+                    pass.out.zero_bytes(to_shadow, bytes, MemorySpace::Shadow);
                     return;
                 }
-                let mut operands: Vec<Value> = body.operands(op).map(|v| sweep.value(v)).collect();
+                let mut operands: Vec<Value> = body.operands(op).map(|v| pass.value(v)).collect();
                 for operand in &mut operands {
-                    if *operand == sweep.value(to) {
+                    if *operand == pass.value(to) {
                         *operand = to_shadow;
-                    } else if *operand == sweep.value(from) {
+                    } else if *operand == pass.value(from) {
                         *operand = from_shadow;
                     }
                 }
                 let types: Vec<_> = body.results(op).iter().map(|v| body.ty(*v)).collect();
-                sweep
-                    .out
+                pass.out
                     .build()
                     .op(body.kind(op).clone(), &operands, &types, 0);
             });
@@ -398,8 +397,8 @@ impl ForwardPass<'_, '_, '_, '_> {
         let bytes = crate::tape::layout::widen(self.out, bytes);
         for (lane, shadow) in self.companion(to).into_iter().enumerate() {
             let guard = self.activity_test(to, lane);
-            self.when(guard, |sweep| {
-                sweep.out.zero_bytes(shadow, bytes, MemorySpace::Shadow)
+            self.when(guard, |pass| {
+                pass.out.zero_bytes(shadow, bytes, MemorySpace::Shadow)
             });
         }
     }

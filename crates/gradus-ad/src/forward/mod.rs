@@ -145,7 +145,7 @@ impl<'a, 'f, 'u, 'p> ForwardPass<'a, 'f, 'u, 'p> {
             }
         }
         if !self.open.is_empty() || self.handler.is_some() {
-            self.ice(None, "the forward sweep ends inside of an open structure");
+            self.ice(None, "the forward pass ends inside of an open structure");
         }
     }
 
@@ -357,7 +357,7 @@ pub(crate) fn forward_mode<'u>(
     );
     crate::shadow::global_pointers::rebind(&mut out, inputs.variant, inputs.global_pointers);
     crate::shadow::descriptors::compare(&mut out, inputs.variant, &signature, inputs.facts.body);
-    let mut sweep = ForwardPass::new(
+    let mut pass = ForwardPass::new(
         inputs.facts,
         inputs.variant,
         &signature,
@@ -366,7 +366,7 @@ pub(crate) fn forward_mode<'u>(
         inputs.needs,
         inputs.findings,
     );
-    let (result, shadow) = sweep.run();
+    let (result, shadow) = pass.run();
     crate::shadow::pointer_witness::update_witnesses(
         &mut out,
         inputs.variant,

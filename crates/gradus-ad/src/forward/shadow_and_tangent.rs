@@ -130,8 +130,8 @@ impl ForwardPass<'_, '_, '_, '_> {
         let has_none = self.out.build().icmp(IntPredicate::Eq, shadow, null);
         let is_there = self.out.build().icmp(IntPredicate::Ne, own, null);
         let lacks = (self.out.build()).binary(BinaryOp::And, has_none, is_there);
-        self.when(Some(lacks), |sweep| {
-            sweep.out.build().call(stop, &[]);
+        self.when(Some(lacks), |pass| {
+            pass.out.build().call(stop, &[]);
         });
     }
 

@@ -226,7 +226,7 @@ impl ForwardPass<'_, '_, '_, '_> {
             address = self.out.build().value(kind, &operands, ty);
         }
         let value = self.value(self.facts.body.result(load));
-        // LLVM would turn a loop of loads and stores into one `memcpy` per row; the `freeze` prevents the
+        // LLVM would turn a loop of loads and stores into one `memcpy` per row; the `fold_freeze` prevents the
         // conversion.
         let ty = self.out.body.ty(value);
         let value = self.out.build().value(OpKind::Freeze, &[value], ty);

@@ -52,16 +52,16 @@ impl ReversePass<'_, '_, '_, '_> {
         }
         let ty = body.ty(yes);
         let zero = self.out.build().zero(ty);
-        let share = |to: Value, taken: bool, sweep: &mut Self| {
-            if !sweep.facts.is_active(to) {
+        let share = |to: Value, taken: bool, pass: &mut Self| {
+            if !pass.facts.is_active(to) {
                 return;
             }
             let lanes = seeds.iter().map(|&seed| match taken {
-                true => sweep.out.build().select(condition, seed, zero),
-                false => sweep.out.build().select(condition, zero, seed),
+                true => pass.out.build().select(condition, seed, zero),
+                false => pass.out.build().select(condition, zero, seed),
             });
             let lanes = lanes.collect();
-            sweep.accumulate_adjoint(to, lanes);
+            pass.accumulate_adjoint(to, lanes);
         };
         share(yes, true, self);
         share(no, false, self);

@@ -29,22 +29,22 @@ impl ReversePass<'_, '_, '_, '_> {
         let shadows = self.shadows_of(ptr);
         for (lane, (&shadow, &seed)) in shadows.iter().zip(&seeds).enumerate() {
             let guard = self.activity_test(ptr, lane);
-            self.when(guard, &[], |sweep| {
-                let ty = sweep.facts.body.ty(result);
-                let atomic = sweep.may_conflict() && !sweep.facts.add_is_exclusive(op);
-                sweep.record_accumulation(op, atomic);
+            self.when(guard, &[], |pass| {
+                let ty = pass.facts.body.ty(result);
+                let atomic = pass.may_conflict() && !pass.facts.add_is_exclusive(op);
+                pass.record_accumulation(op, atomic);
                 if atomic {
-                    sweep.emit_atomic_add(op, ty, shadow, seed);
+                    pass.emit_atomic_add(op, ty, shadow, seed);
                     return None;
                 }
-                let old = sweep.shadow_load(op, ty, shadow);
+                let old = pass.shadow_load(op, ty, shadow);
                 let sum = match is_planted(Mutant::LoadReplacesAdjoint) {
                     true => seed,
                     false => {
-                        tangent_ops::accumulate_in_memory(sweep.out, sweep.facts, result, old, seed)
+                        tangent_ops::accumulate_in_memory(pass.out, pass.facts, result, old, seed)
                     }
                 };
-                sweep.shadow_store(op, sum, shadow);
+                pass.shadow_store(op, sum, shadow);
                 None
             });
         }
@@ -62,14 +62,14 @@ impl ReversePass<'_, '_, '_, '_> {
         let mut lanes = Lanes::new();
         for (lane, &shadow) in shadows.iter().enumerate() {
             let guard = self.activity_test(ptr, lane);
-            let taken = self.when(guard, &[ty], |sweep| {
-                if sweep.may_share_location(ptr) {
-                    return Some(sweep.atomic_exchange(ty, shadow));
+            let taken = self.when(guard, &[ty], |pass| {
+                if pass.may_share_location(ptr) {
+                    return Some(pass.atomic_exchange(ty, shadow));
                 }
-                let adjoint = sweep.shadow_load(op, ty, shadow);
-                let zero = sweep.out.build().zero(ty);
+                let adjoint = pass.shadow_load(op, ty, shadow);
+                let zero = pass.out.build().zero(ty);
                 if !is_planted(Mutant::StoreKeepsAdjoint) {
-                    sweep.shadow_store(op, zero, shadow);
+                    pass.shadow_store(op, zero, shadow);
                 }
                 Some(adjoint)
             });
@@ -91,10 +91,10 @@ impl ReversePass<'_, '_, '_, '_> {
         let mut lanes = Lanes::new();
         for (lane, shadow) in self.shadows_of(ptr).into_iter().enumerate() {
             let guard = self.activity_test(ptr, lane);
-            let adjoint = self.when(guard, &[ty], |sweep| {
-                let adjoint = sweep.shadow_load(op, ty, shadow);
+            let adjoint = self.when(guard, &[ty], |pass| {
+                let adjoint = pass.shadow_load(op, ty, shadow);
                 Some(match takes {
-                    true => sweep.out.build().fneg(adjoint),
+                    true => pass.out.build().fneg(adjoint),
                     false => adjoint,
                 })
             });
@@ -282,13 +282,13 @@ impl ReversePass<'_, '_, '_, '_> {
         for (lane, &to_shadow) in to_shadows.iter().enumerate() {
             let guard = self.activity_test(to, lane);
             let source = from_shadows.get(lane).copied();
-            self.when(guard, &[], |sweep| {
+            self.when(guard, &[], |pass| {
                 match source {
                     Some(source) => {
-                        let real = sweep.activity_test(from, lane);
-                        sweep.move_adjoints_back(function, kind, [to_shadow, source, bytes], real)
+                        let real = pass.activity_test(from, lane);
+                        pass.move_adjoints_back(function, kind, [to_shadow, source, bytes], real)
                     }
-                    None => sweep.out.zero_bytes(to_shadow, bytes, MemorySpace::Shadow),
+                    None => pass.out.zero_bytes(to_shadow, bytes, MemorySpace::Shadow),
                 }
                 None
             });
@@ -303,7 +303,7 @@ impl ReversePass<'_, '_, '_, '_> {
         real: Option<Value>,
     ) {
         let back = reverse_copy::reverse_copy_function(self.out.unit, kind, function.may_overlap());
-        let clear = |sweep: &mut Self| sweep.out.zero_bytes(args[0], args[2], MemorySpace::Shadow);
+        let clear = |pass: &mut Self| pass.out.zero_bytes(args[0], args[2], MemorySpace::Shadow);
         match real {
             None => {
                 self.out.build().call(back, &args);
@@ -337,8 +337,8 @@ impl ReversePass<'_, '_, '_, '_> {
         let bytes = widen(self.out, bytes);
         for (lane, shadow) in self.shadows_of(args[0]).into_iter().enumerate() {
             let guard = self.activity_test(args[0], lane);
-            self.when(guard, &[], |sweep| {
-                sweep.out.zero_bytes(shadow, bytes, MemorySpace::Shadow);
+            self.when(guard, &[], |pass| {
+                pass.out.zero_bytes(shadow, bytes, MemorySpace::Shadow);
                 None
             });
         }
@@ -359,9 +359,9 @@ impl ReversePass<'_, '_, '_, '_> {
         };
         for (lane, (&to_shadow, from_shadow)) in to_shadows.iter().zip(from_shadows).enumerate() {
             let guard = self.activity_test(to, lane);
-            self.when(guard, &[], |sweep| {
-                let real = from_shadow.and_then(|_| sweep.activity_test(from, lane));
-                copy.undo(sweep.out, to_shadow, from_shadow, bytes, real);
+            self.when(guard, &[], |pass| {
+                let real = from_shadow.and_then(|_| pass.activity_test(from, lane));
+                copy.undo(pass.out, to_shadow, from_shadow, bytes, real);
                 None
             });
         }
@@ -427,11 +427,11 @@ impl ReversePass<'_, '_, '_, '_> {
         for (lane, (&shadow, &seed)) in shadows.iter().zip(&seeds).enumerate() {
             let guard = self.activity_test(access.ptr, lane);
             let zero = self.out.build().zero(ty);
-            self.when(guard, &[], |sweep| {
-                let wanted = sweep.out.build().select(mask, seed, zero);
-                let old = sweep.masked_shadow_load(shadow, mask, zero);
-                let sum = tangent_ops::accumulate_floats(sweep.out, old, wanted);
-                sweep.masked_shadow_store(sum, shadow, mask);
+            self.when(guard, &[], |pass| {
+                let wanted = pass.out.build().select(mask, seed, zero);
+                let old = pass.masked_shadow_load(shadow, mask, zero);
+                let sum = tangent_ops::accumulate_floats(pass.out, old, wanted);
+                pass.masked_shadow_store(sum, shadow, mask);
                 None
             });
             otherwise.push(self.out.build().select(mask, zero, seed));
@@ -449,10 +449,10 @@ impl ReversePass<'_, '_, '_, '_> {
         let mut taken = Lanes::new();
         for (lane, &shadow) in shadows.iter().enumerate() {
             let guard = self.activity_test(access.ptr, lane);
-            taken.extend(self.when(guard, &[ty], |sweep| {
-                let zero = sweep.out.build().zero(ty);
-                let adjoint = sweep.masked_shadow_load(shadow, mask, zero);
-                sweep.masked_shadow_store(zero, shadow, mask);
+            taken.extend(self.when(guard, &[ty], |pass| {
+                let zero = pass.out.build().zero(ty);
+                let adjoint = pass.masked_shadow_load(shadow, mask, zero);
+                pass.masked_shadow_store(zero, shadow, mask);
                 Some(adjoint)
             }));
         }

@@ -128,7 +128,7 @@ fn dry_run(unit: &mut Unit, inputs: &mut Inputs<'_, '_>, signature: &Signature) 
         _ => cotangents(&out, signature),
     };
     let (mut needs, mut findings) = (Vec::new(), Vec::new());
-    let mut sweep = ReversePass::new(
+    let mut pass = ReversePass::new(
         inputs.facts,
         rehearsed,
         &mut out,
@@ -136,8 +136,8 @@ fn dry_run(unit: &mut Unit, inputs: &mut Inputs<'_, '_>, signature: &Signature) 
         &mut needs,
         &mut findings,
     );
-    sweep.run(&cotangents);
-    sweep.into_required_values()
+    pass.run(&cotangents);
+    pass.into_required_values()
 }
 
 /// Returns placeholder cotangents for a dry run in a function without cotangent parameters.
@@ -301,7 +301,7 @@ fn build_reverse(
 ) {
     let Some(block) = tape_parameter(out, signature) else {
         let body = inputs.facts.body;
-        let error = gradus_ir::ice!(out.unit, body, None, "a return sweep is given no tape");
+        let error = gradus_ir::ice!(out.unit, body, None, "a reverse pass is given no tape");
         return inputs.findings.push(error);
     };
     let layout = TapeLayout::in_block(out, inputs.variant, plan, block);
@@ -346,7 +346,7 @@ fn emit_reverse_pass(
         available: at_hand,
         restored: HashMap::new(),
     });
-    let mut sweep = ReversePass::new(
+    let mut pass = ReversePass::new(
         inputs.facts,
         inputs.variant,
         out,
@@ -354,7 +354,7 @@ fn emit_reverse_pass(
         inputs.needs,
         inputs.findings,
     );
-    sweep.run(&cotangents);
+    pass.run(&cotangents);
     let mut adjoints = HashMap::new();
     for (number, &param) in inputs.facts.body.params().iter().enumerate() {
         let wanted = signature
@@ -362,7 +362,7 @@ fn emit_reverse_pass(
             .iter()
             .any(|(role, _)| matches!(role, ResultRole::Adjoint(at, _) if *at == number));
         if wanted {
-            adjoints.insert(number, sweep.adjoint(param));
+            adjoints.insert(number, pass.adjoint(param));
         }
     }
     adjoints

@@ -258,7 +258,7 @@ impl ReversePass<'_, '_, '_, '_> {
             frames: HashMap::new(),
         };
         replay.available.extend(entry.arrays.clone());
-        let mut sweep = ForwardPass::for_iteration(
+        let mut pass = ForwardPass::for_iteration(
             self.facts,
             self.variant,
             self.out,
@@ -266,10 +266,10 @@ impl ReversePass<'_, '_, '_, '_> {
             self.needs,
             self.findings,
         );
-        sweep.run_iteration(op, index);
+        pass.run_iteration(op, index);
         let inside = self.facts.body.op_regions(op)[0];
         let direct = replay.plan.ssa_values_in(self.facts, inside);
-        let at_hand = sweep.available_values(direct.into_iter());
+        let at_hand = pass.available_values(direct.into_iter());
         replay.available.extend(at_hand);
     }
 

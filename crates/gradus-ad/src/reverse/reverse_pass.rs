@@ -105,7 +105,7 @@ impl<'a, 'f, 'u, 'p> ReversePass<'a, 'f, 'u, 'p> {
             }
         }
         if !(self.merges.is_empty() && self.loops.is_empty()) {
-            self.ice(None, "the return sweep ends inside of an open structure");
+            self.ice(None, "the reverse pass ends inside of an open structure");
         }
     }
 

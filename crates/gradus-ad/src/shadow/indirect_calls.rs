@@ -212,7 +212,7 @@ impl DispatchBuilder<'_> {
         let mut variants = needs.iter();
         let mut open: Vec<(Op, (Region, Option<Op>))> = Vec::new();
         for &(func, active) in targets {
-            // Library functions with a rule of their own: `calculus::call_by_name` compares the address with
+            // Library functions with a rule of their own: `calculus::compare_with_library` compares the address with
             // them beforehand.
             if (self.b.unit.known(func)).is_some_and(ExternalFn::needs_direct_call) {
                 continue;

@@ -7,7 +7,7 @@
 //! 2. A min-cut selects the saved values (project selection; Picard 1976). Saving costs the bytes of the
 //!    value, recomputing costs its op. Both are multiplied by the trip counts of the loops in which the value
 //!    *varies*, because LLVM hoists invariant code.
-//! 3. Every saved value gets a [`Home`]. The home is a slot if the value varies in no loop. The home is an
+//! 3. Every saved value gets a [`SaveLocation`]. The home is a slot if the value varies in no loop. The home is an
 //!    array over the innermost loops whose trip counts are known before the outermost of them, if any.
 //!    Otherwise the home is a field of a frame that each iteration of a `loop` pushes.
 //!

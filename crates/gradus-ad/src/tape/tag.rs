@@ -25,7 +25,7 @@ const STANDARD_ERROR: i64 = 2;
 /// pass with the keyword accepts both kinds.
 const STRONG_ZERO_BIT: i64 = 2;
 
-/// Returns the tag of a plan; never zero. An augmented primal with strong products sets [`STRONG`].
+/// Returns the tag of a plan; never zero. An augmented primal with strong products sets [`STRONG_ZERO_BIT`].
 pub fn tag_of(unit: &Unit, variant: &Variant, plan: &TapePlan) -> i64 {
     let mut hasher = DefaultHasher::new();
     let name = &unit.functions[variant.func].name;

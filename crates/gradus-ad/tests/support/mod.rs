@@ -175,7 +175,7 @@ pub fn check_three_ways(source: &str, n: usize) {
     }
 }
 
-/// Checks one route of [`check_standard`].
+/// Checks one route of [`check_three_ways`].
 pub fn check_route(source: &str, flags: &[&str], n: usize, options: &Options) {
     let active = ResultActivity::Active;
     let compiled = match derive_with(source, flags, "f", &STANDARD, active, options) {

@@ -4,7 +4,7 @@
 //! values, through memory, into callees and back. A value is *varied* if it depends on an active input and
 //! *useful* if an active output depends on it. Two searches over one graph compute both. An alias set with
 //! varied and useful floats carries derivatives. The shadow state of its pointers depends on the allocation
-//! sites: see [`ClassState`].
+//! sites: see [`ShadowPresence`].
 //!
 //! `body_activity.rs` restores context sensitivity, one variant of a function at a time.
 
@@ -565,7 +565,7 @@ pub(crate) fn written_alias_sets(facts: View<'_>) -> Vec<bool> {
     written
 }
 
-/// Computes [`ClassFacts::is_handed_over`].
+/// Computes [`MemoryActivity::escapes`].
 fn escaping_alias_sets(facts: View<'_>, sources: &[SetProvenance]) -> Vec<bool> {
     let over = |(id, class): (AliasSetId, &AliasSet)| {
         let made = class
@@ -577,7 +577,7 @@ fn escaping_alias_sets(facts: View<'_>, sources: &[SetProvenance]) -> Vec<bool> 
     facts.memory.alias_sets().map(over).collect()
 }
 
-/// Computes [`ClassFacts::touches_globals`].
+/// Computes [`MemoryActivity::touches_globals`].
 fn functions_touching_globals(facts: View<'_>, classes: &MemoryActivity) -> HashSet<FuncId> {
     let mut by_address: HashMap<FuncId, Vec<FuncId>> = HashMap::new();
     let mut work = Vec::new();

@@ -1,5 +1,5 @@
 //! No-return regions: regions that end in a call of a function known not to return
-//! ([`gradus_ir::Unit::state_last`]). Their effects are invisible outside the function, and no derivative
+//! ([`gradus_ir::Unit::declare_no_return`]). Their effects are invisible outside the function, and no derivative
 //! passes through them.
 
 use gradus_ir::externals::{ExceptionFn, ExternalFn};

@@ -21,7 +21,7 @@ use gradus_ir::{BinaryOp, CastOp, ConstKind, Definition, Entity, Op, OpKind, Val
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 
-/// Index of a [`Bound`] in [`Extents::bounds`].
+/// Index of a [`Bound`] in [`AccessRanges::bounds`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BoundId(pub u32);
 

@@ -5,7 +5,7 @@
 //! at an op with known bounds, selects one of two bodies. The fast body receives the compared pairs as
 //! [`crate::AliasOptions::assume_disjoint`].
 //!
-//! The check of a pair, in 128 bits with both addresses zero-extended: both ranges of [`Extents`] lie
+//! The check of a pair, in 128 bits with both addresses zero-extended: both ranges of [`AccessRanges`] lie
 //! within ±2⁶², and one ends before the other begins. Any other outcome selects the slow body.
 
 use crate::loops::access_ranges::{AccessRanges, BaseRange};
@@ -22,7 +22,7 @@ use std::collections::HashSet;
 pub struct Disjointness {
     /// The access ranges per base pointer.
     pub extents: AccessRanges,
-    /// Pairs of indices into [`Extents::roots`]: writes behind the first may alias accesses behind the
+    /// Pairs of indices into [`AccessRanges::roots`]: writes behind the first may alias accesses behind the
     /// second. Both have ranges.
     pub checked_pairs: Vec<(usize, usize)>,
 }

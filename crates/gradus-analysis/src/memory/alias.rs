@@ -46,7 +46,7 @@ pub struct AliasOptions {
     pub assume_disjoint: Vec<(BaseValue, BaseValue)>,
     /// Pairs of arguments with disjoint objects.
     pub assume_disjoint_params: Vec<(u32, u32)>,
-    /// Accesses to memory with conflicting types ([`crate::Retyped`]). Tags and scopes do not constrain
+    /// Accesses to memory with conflicting types ([`crate::TbaaConflicts`]). Tags and scopes do not constrain
     /// later accesses to such memory.
     pub retyped: HashSet<Op>,
 }

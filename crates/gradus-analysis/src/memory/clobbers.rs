@@ -3,7 +3,7 @@
 //! Decides for each reading op if its memory may be written, freed or end its lifetime before the body
 //! ends. Loop bodies are unioned: any op in a loop counts as later than every op in it. Writes are indexed
 //! by object, by metadata, and by constant offset, each list in program order. A query therefore inspects
-//! few writes. A query beyond [`MAX_LOOKS`] inspections is answered conservatively.
+//! few writes. A query beyond [`INSPECTIONS_MAX`] inspections is answered conservatively.
 
 use crate::memory::alias::Alias;
 use crate::memory::effects::{AccessKind, Effects, MemoryAccess, MemoryRegion};
@@ -350,7 +350,7 @@ impl<'a> Clobbers<'a> {
                 .copied()
                 .all(|read| !self.clobbered_between(&read, before, Some(lp)))
     }
-    /// Returns true if [`Clobbers::intact_until`] holds for every run of the op in the iteration, also if
+    /// Returns true if [`Clobbers::unmodified_until`] holds for every run of the op in the iteration, also if
     /// the op is nested in further loops.
     pub fn unmodified_in_all_runs(&self, op: Op, lp: Op) -> bool {
         let nest = &self.alias.nest;

@@ -204,7 +204,7 @@ pub struct FunctionEffects {
 }
 
 impl FunctionEffects {
-    /// Returns the contribution of an op, except a call, to [`FunctionEffects::orders`]. Every atomic load
+    /// Returns the contribution of an op, except a call, to [`FunctionEffects::synchronizes`]. Every atomic load
     /// counts, because a spin loop may use any memory ordering.
     pub(crate) fn is_ordering(kind: &OpKind) -> bool {
         match kind {

@@ -27,7 +27,7 @@ impl Entity for AliasSetId {
 }
 
 /// A location: an offset in bytes from the start of an object of an alias set. Two locations with equal
-/// offsets under [`Class::normal`] may alias.
+/// offsets under [`AliasSet::normal`] may alias.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CellRef {
     /// The alias set.
@@ -179,7 +179,7 @@ impl AliasSets {
     pub fn place(&self, func: FuncId, value: Value) -> Option<CellRef> {
         self.places(func, value).iter().flatten().next().copied()
     }
-    /// Returns the locations behind the leaves of a value, in the order of [`Leaves::get`] for its type.
+    /// Returns the locations behind the leaves of a value, in the order of [`FlatTypes::get`] for its type.
     pub fn places(&self, func: FuncId, value: Value) -> &[Option<CellRef>] {
         self.functions.get(&func).map_or(&[], |s| s.of(value))
     }

@@ -5,7 +5,7 @@
 //! other's modulus.
 //!
 //! Copies may form a shifted cycle (`memmove(p, p + 1, …)`): every cell then equals the cell one shift
-//! further on. [`close_circles`] detects cycles from the copies alone, by a union-find with offsets, and
+//! further on. [`collapse_copy_cycles`] detects cycles from the copies alone, by a union-find with offsets, and
 //! reduces the modulus of the alias sets to the shift. The reduction guarantees termination of the
 //! fixpoint. Copies of at most [`CARRIED_MAX_BYTES`] bytes are exempt: their range bounds the propagated
 //! offsets. Members of a structure that are copied to one variable in turn stay separate from the rest of

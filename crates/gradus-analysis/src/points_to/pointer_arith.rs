@@ -23,7 +23,7 @@ pub(crate) struct OffsetConstraint {
 /// Maximal depth of the definitions inspected by [`Reader::steps`].
 const STEPS_DEPTH: u32 = 8;
 
-/// Maximal number of pending sums in [`Reader::is_measured`].
+/// Maximal number of pending sums in [`Reader::is_never_an_address`].
 const SUMS_MAX: usize = 16;
 
 /// The integers `constant + multiple · n` for all integers n.

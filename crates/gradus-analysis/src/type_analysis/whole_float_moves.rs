@@ -223,7 +223,7 @@ fn nonzero_bits(unit: &Unit, body: &Body, value: Value) -> (u32, u32) {
     }
 }
 
-/// Computes [`nonzero`] for values that are neither sums nor differences.
+/// Computes [`nonzero_bits`] for values that are neither sums nor differences.
 fn nonzero_bits_by_op(unit: &Unit, body: &Body, value: Value) -> (u32, u32) {
     let bits = image_bits(unit, body.ty(value));
     if let Some(n) = body.as_int(unit, value) {
@@ -261,7 +261,7 @@ fn nonzero_bits_by_op(unit: &Unit, body: &Body, value: Value) -> (u32, u32) {
     }
 }
 
-/// Computes [`nonzero`] from zero extensions alone.
+/// Computes [`nonzero_bits`] from zero extensions alone.
 fn nonzero_bits_by_zext(unit: &Unit, body: &Body, value: Value) -> (u32, u32) {
     let bits = image_bits(unit, body.ty(value));
     match body.def_op(value) {

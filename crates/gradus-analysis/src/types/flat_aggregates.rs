@@ -40,7 +40,7 @@ impl FlatTypes {
         self.by_type.get(ty.index()).map_or(&[], |list| list)
     }
 
-    /// Returns the leaves of the member at `path` of a value of type `ty`, as a range of [`Leaves::get`].
+    /// Returns the leaves of the member at `path` of a value of type `ty`, as a range of [`FlatTypes::get`].
     /// For an unsplit aggregate the range is the whole value.
     pub fn member(&self, unit: &Unit, ty: TypeId, path: &[u32]) -> std::ops::Range<usize> {
         let (mut ty, mut start) = (ty, 0);

@@ -1,4 +1,4 @@
-/* Blocks made by one call, returned and overwritten by others: what the first read is gone in the return sweep. n = 3. */
+/* Blocks made by one call, returned and overwritten by others: what the first read is gone in the reverse pass. n = 3. */
 #include <stdlib.h>
 struct returned_pair { double *a, *b; };
 __attribute__((noinline)) static struct returned_pair *returned_make(int n, double *x, double s) {

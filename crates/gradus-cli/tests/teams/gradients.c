@@ -184,7 +184,7 @@ static double f(const double *x, int n) {
   return s;
 }
 #elif defined(MOVED)
-// The number of threads is another one when the return sweep comes.
+// The number of threads is another one when the reverse pass comes.
 static double f(const double *x, int n) {
   double *part = calloc(omp_get_max_threads(), sizeof *part), s = 0;
   int threads = omp_get_max_threads();
@@ -360,7 +360,7 @@ static double f(const double *x, int n) {
   return total * h;
 }
 #elif defined(ALONE) || defined(TOLD)
-// A loop that is right on one thread, which is found there; there are more when the return sweep comes.
+// A loop that is right on one thread, which is found there; there are more when the reverse pass comes.
 static double count;
 static __attribute__((noinline)) void ask(void) {
 #ifdef TOLD

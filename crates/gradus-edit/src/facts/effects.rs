@@ -7,7 +7,7 @@ use gradus_ir::{
     Atomicity, AttrValue, BinaryOp, Body, ConstKind, FuncId, Op, OpKind, Region, Unit,
 };
 
-/// Maximum number of ops that [`may_leave`] inspects before answering yes.
+/// Maximum number of ops that [`may_not_complete`] inspects before answering yes.
 const LEAVE_LIMIT: usize = 4_000;
 
 /// Returns whether the result depends on the operands only: no memory access, always returns, no regions.

@@ -170,7 +170,7 @@ fn shares_operand(unit: &Unit, body: &Body, condition: Value, number: Value) -> 
     spoken_of.iter().any(|leaf| made_of.contains(leaf))
 }
 
-/// Returns all values that an integer is computed from, including `value`, up to [`LEAVES`] values.
+/// Returns all values that an integer is computed from, including `value`, up to [`VALUES_MAX`] values.
 fn operand_closure(unit: &Unit, body: &Body, value: Value) -> Vec<Value> {
     let mut seen = vec![value];
     let mut next = 0;

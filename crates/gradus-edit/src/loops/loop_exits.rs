@@ -2,7 +2,7 @@
 //!
 //! `A; if (c) break; B` is `loop { A; if c { yield exit } else { B; yield again }; repeat }`: the branch
 //! continues in every iteration except the last. Code that executes the iterations in reverse needs `c` only
-//! for the last iteration; [`keep_exits`] makes that value a loop result.
+//! for the last iteration; [`expose_exit_conditions`] makes that value a loop result.
 
 use gradus_ir::integers::int_value;
 use gradus_ir::{Body, Builder, Op, OpKind, Region, Unit, Value};
@@ -33,7 +33,7 @@ struct Exit {
 }
 
 /// Returns the exit information of `branch`. `None` if the branch is no loop exit, or if no loop result holds
-/// its condition in the last iteration (see [`keep_exits`]).
+/// its condition in the last iteration (see [`expose_exit_conditions`]).
 pub fn exit_branch(unit: &Unit, body: &Body, branch: Op) -> Option<ExitBranch> {
     let mut owner = body.owner(body.parent(branch)?)?;
     for _ in 0..EXITS_MAX {

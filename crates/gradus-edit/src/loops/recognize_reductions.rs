@@ -31,7 +31,7 @@ pub enum CarriedValue {
 pub enum ReductionKind {
     /// Named reduction operation.
     By(ReduceOp),
-    /// Select by a floating-point comparison, see [`Extreme`].
+    /// Select by a floating-point comparison, see [`MinMax`].
     Choice {
         /// Predicate of the comparison.
         predicate: FloatPredicate,
@@ -178,7 +178,7 @@ struct Chain<'a> {
     /// Values that equal the carried value combined with independent values.
     dependent: HashSet<Value>,
     pending: Vec<Value>,
-    /// Visited ops whose other operands are checked by [`Chain::is_whole`].
+    /// Visited ops whose other operands are checked by [`Chain::operands_fit`].
     visited: Vec<Op>,
 }
 
@@ -288,7 +288,7 @@ impl<'a> Chain<'a> {
                 let owner = body.parent(at.op).and_then(|r| body.owner(r))?;
                 match body.kind(owner) {
                     OpKind::If | OpKind::Switch(_) => self.add(body.results(owner)[index]),
-                    // [`Chain::is_whole`] checks the loop.
+                    // [`Chain::operands_fit`] checks the loop.
                     OpKind::For { .. } => {}
                     _ => return None,
                 }
@@ -301,7 +301,7 @@ impl<'a> Chain<'a> {
     }
 
     /// Follows a value to operand `index` of a `repeat`. The loop condition must not depend on the value;
-    /// [`Chain::is_whole`] checks the carried values.
+    /// [`Chain::operands_fit`] checks the carried values.
     fn follow_repeat(&mut self, end: Op, index: usize) -> Option<()> {
         let body = self.body;
         let region = body.parent(end)?;

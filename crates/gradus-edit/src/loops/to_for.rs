@@ -8,7 +8,7 @@
 //! 3. Rebuild the loop as a `for`: inductions become `start + index · step`; results that are not final
 //!    carried values are carried as well.
 //! 4. Fold the enclosing guard into the trip count (`guard`); loop nests become `for{for{for`.
-//! 5. Mark a loop with [`Flags::ROLLED`] if its trip count costs more than the original loop test. Analyses
+//! 5. Mark a loop with [`Flags::NO_RUNTIME_UNROLL`] if its trip count costs more than the original loop test. Analyses
 //!    may use the trip count, but LLVM should not unroll the loop.
 //!
 //! `top_tested` converts loops with a test at the top (`loop { if c { …; again } else { exit } }`).

@@ -1,4 +1,4 @@
-//! Rewrites `posix_memalign`, which stores the address of the allocation, to `aligned_alloc`, which returns
+//! Rewrites `posix_memalign`, which stores the address of the allocation, to `declare_aligned_alloc`, which returns
 //! the address.
 //!
 //! AD attaches a shadow to an allocation through the value that represents the allocation. Rust's allocator
@@ -11,7 +11,7 @@ use gradus_ir::{AttrSet, Body, Builder, FuncId, IntPredicate, Op, OpKind, Unit};
 const ENOMEM: i128 = 12;
 
 /// Rewrites calls of `posix_memalign` with a valid constant alignment; returns the number of rewritten calls.
-/// Leaves other calls, because `posix_memalign` rejects alignments that `aligned_alloc` may accept.
+/// Leaves other calls, because `posix_memalign` rejects alignments that `declare_aligned_alloc` may accept.
 pub fn memalign_to_aligned_alloc(unit: &mut Unit, body: &mut Body) -> usize {
     let asks = |op: &Op| is_valid_memalign_call(unit, body, *op);
     let calls: Vec<Op> = body.walk(body.root()).filter(asks).collect();
@@ -39,7 +39,7 @@ fn is_valid_memalign_call(unit: &Unit, body: &Body, op: Op) -> bool {
     alignment.is_some_and(|bytes| bytes > 0 && bytes % 8 == 0 && bytes & (bytes - 1) == 0)
 }
 
-/// Declares the C library's `aligned_alloc`; `None` if the program defines a different function of equal
+/// Declares the C library's `declare_aligned_alloc`; `None` if the program defines a different function of equal
 /// name.
 pub fn declare_aligned_alloc(unit: &mut Unit) -> Option<FuncId> {
     let (ptr, long) = (unit.types.ptr(), unit.types.int(64));

@@ -6,7 +6,7 @@
 //!   callee.
 //! - Debug locations record the call site as `inlined_at`.
 //! - Allocas of unknown size, or in branches and loops, stay in place if the caller requests it
-//!   ([`take_in`]). Stack save and restore around the inlined code then replace the deallocation at the
+//!   ([`inline_region_body`]). Stack save and restore around the inlined code then replace the deallocation at the
 //!   callee's return.
 
 use crate::rewrite::clone::{ValueMap, clone_op};
@@ -96,7 +96,7 @@ pub fn inline_region_body(
     Ok(())
 }
 
-/// Checks whether [`take_in`] can inline `callee` at every plain call.
+/// Checks whether [`inline_region_body`] can inline `callee` at every plain call.
 ///
 /// # Errors
 /// Returns the reason that forbids inlining.

@@ -89,7 +89,7 @@ pub fn handler_terminates(unit: &Unit, body: &Body, op: Op) -> bool {
     handler.next().is_some_and(ends)
 }
 
-/// Returns whether an invoke has the form that [`separate_invokes`] produces.
+/// Returns whether an invoke has the form that [`normalize_invokes`] produces.
 pub fn is_normalized(body: &Body, op: Op) -> bool {
     let [normal, unwind] = body.op_regions(op) else {
         return false;

@@ -7,7 +7,7 @@
 //!
 //! CUDA computes in 32 bits without no-wrap guarantees (`blockIdx.x * blockDim.x + threadIdx.x` is
 //! unsigned). No wrap occurs here: a launch is analysed under the condition that no dimension has more than
-//! [`MOST`] threads in total, which is tested at run time.
+//! [`MAX_DIM_THREADS`] threads in total, which is tested at run time.
 
 use crate::host_launches::Launch;
 use gradus_analysis::{Alias, BaseValue, MemoryAccess, MemoryRegion};
@@ -361,7 +361,7 @@ impl<'a> LaunchAddresses<'a> {
         while let Some(atom) = left.pop() {
             let (low, high) = match atom {
                 Atom::Block(dim) | Atom::GridSize(dim) => {
-                    // All blocks of a dimension have at most `MOST` threads in total.
+                    // All blocks of a dimension have at most `MAX_DIM_THREADS` threads in total.
                     let threads = left.iter().position(|other| *other == Atom::BlockSize(dim));
                     match (threads, self.threads(dim)) {
                         (Some(at), _) => {

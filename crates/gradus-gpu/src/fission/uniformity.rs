@@ -213,7 +213,7 @@ pub(crate) fn barriers_in_arms(body: &Body, op: Op, splits: &[(Op, SyncScope)]) 
     found
 }
 
-/// Limit of ops inspected by [`is_by_rank`].
+/// Limit of ops inspected by [`depends_on_rank`].
 const MAX_INSPECTED_OPS: usize = 64;
 
 /// Returns whether a value depends on ranks without passing through memory.

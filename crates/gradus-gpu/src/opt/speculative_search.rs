@@ -10,7 +10,7 @@
 //! loop may never reach, from pages that may be unmapped. An aligned stretch of 128 bytes lies in a single
 //! page. If its first element is readable, all elements are. From an aligned element, the new loop advances
 //! by stretches while the search would continue after every element. The original loop continues from the
-//! first stretch with a hit. Elements loaded beyond the hit do not affect the result; `freeze` removes
+//! first stretch with a hit. Elements loaded beyond the hit do not affect the result; `fold_freeze` removes
 //! poison.
 //!
 //! Place: after [`crate::grid_to_loops`]. Candidates are loops that carry only their index, write nothing, and load a

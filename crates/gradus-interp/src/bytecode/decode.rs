@@ -2,7 +2,7 @@
 //!
 //! The decoder walks a body once in program order, with the open ops on a stack. A region's terminator moves
 //! the operands to the owner's registers and jumps. Forward jumps are patched when the decoder reaches the
-//! target. An op that is not executable becomes [`Instr::Fail`], which traps only when executed.
+//! target. An op that is not executable becomes [`Instr::NotExecutable`], which traps only when executed.
 
 use crate::bytecode::code::{CONST, Code, Instr, InstrIndex, Reg};
 use crate::values::value::{Address, Value};

@@ -456,7 +456,7 @@ fn select_value(c: &Value, a: &Value, b: &Value) -> Value {
     }
 }
 
-/// Evaluates `freeze`: undefined and poison bits become zero.
+/// Evaluates `fold_freeze`: undefined and poison bits become zero.
 fn freeze_value(shape: &Shape, value: &Value) -> Value {
     match (shape, value) {
         (Shape::Num(_), Value::Bits(_) | Value::Wide(_)) => value.clone(),

@@ -60,7 +60,7 @@ impl Machine<'_> {
     pub fn start_recording(&mut self) {
         self.replay = ReplayState::Recording(Vec::new());
     }
-    /// Returns the events recorded since [`Machine::note_way`].
+    /// Returns the events recorded since [`Machine::start_recording`].
     pub fn recorded_steps(self) -> Vec<ReplayStep> {
         match self.replay {
             ReplayState::Recording(all) => all,

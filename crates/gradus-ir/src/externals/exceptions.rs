@@ -27,7 +27,7 @@ pub enum ExceptionFn {
     LibraryThrow,
     /// A Rust panic.
     Panic,
-    /// A no-return function of the program ([`crate::Unit::state_last`]).
+    /// A no-return function of the program ([`crate::Unit::declare_no_return`]).
     NoReturn,
 }
 

@@ -21,7 +21,7 @@ pub const CALL_SITE_PREFIX: &str = "__gr_called.";
 /// Prefix of a declared function whose call is a launch of the kernel named after the prefix. Parameters:
 /// grid and block size (x, y, z each), the bytes of shared memory, and the kernel's arguments.
 pub const LAUNCH_PREFIX: &str = "__gr_launch.";
-/// Prefix of the function that runs a kernel with any sizes; parameters as for [`LAUNCH`].
+/// Prefix of the function that runs a kernel with any sizes; parameters as for [`LAUNCH_PREFIX`].
 pub const RUN_PREFIX: &str = "__gr_run.";
 /// Prefix of the function that launches a kernel with the arguments behind pointers.
 pub const ENTRY_PREFIX: &str = "__gr_entry.";
@@ -59,7 +59,7 @@ pub enum GpuFn {
     Vote,
     /// Returns the lanes of the warp with equal values.
     Match,
-    /// Launches a kernel ([`LAUNCH`]).
+    /// Launches a kernel ([`LAUNCH_PREFIX`]).
     Launch,
     /// A call of the CUDA runtime without computation: capability queries, bookkeeping, waits, status
     /// queries.

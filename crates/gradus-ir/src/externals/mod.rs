@@ -102,7 +102,7 @@ pub enum ExternalFn {
     Gpu,
     /// Thread indices, barriers and warp functions of kernels, and launches.
     Kernel(GpuFn),
-    /// A function of the program stated to be inactive ([`Unit::state_inactive`]).
+    /// A function of the program stated to be inactive ([`Unit::declare_inactive`]).
     Inactive,
 }
 

@@ -96,7 +96,7 @@ pub enum OpenMpFn {
     /// `→ i32`: whether the caller runs inside a region, so that other threads may run spawned tasks; a
     /// function of Gradus's runtime.
     InRegion,
-    /// `→ i32`: begins a region without ranks. The result is the argument of [`OpenMpFn::RegionEnd`]; a
+    /// `→ i32`: begins a region without ranks. The result is the argument of [`OpenMpFn::EndRegion`]; a
     /// function of Gradus's runtime.
     BeginRegion,
     /// `before`: ends a region without ranks.

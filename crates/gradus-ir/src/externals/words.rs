@@ -235,12 +235,12 @@ pub const KEYWORDS: &[Keyword] = &[
     call(
         "__enzyme_augmentfwd",
         EntryMode::AugmentedForward,
-        "the forward sweep alone; leaves a tape",
+        "the forward pass alone; leaves a tape",
     ),
     call(
         "__gradus_augmentfwd",
         EntryMode::AugmentedForward,
-        "the forward sweep alone; leaves a tape",
+        "the forward pass alone; leaves a tape",
     ),
     call(
         "__enzyme_augmentsize",
@@ -255,12 +255,12 @@ pub const KEYWORDS: &[Keyword] = &[
     call(
         "__enzyme_reverse",
         EntryMode::ReverseSplit,
-        "the return sweep alone; takes a tape",
+        "the reverse pass alone; takes a tape",
     ),
     call(
         "__gradus_reverse",
         EntryMode::ReverseSplit,
-        "the return sweep alone; takes a tape",
+        "the reverse pass alone; takes a tape",
     ),
     call(
         "__enzyme_virtualreverse",
@@ -484,7 +484,7 @@ pub const KEYWORDS: &[Keyword] = &[
     marker(
         "nofree",
         Marker::NoFree,
-        "the tape is not freed: refused in a return sweep, which uses its tape up",
+        "the tape is not freed: refused in a reverse pass, which uses its tape up",
     ),
     marker(
         "not_overwritten",
@@ -652,7 +652,7 @@ pub const KEYWORDS: &[Keyword] = &[
     metadata(
         "gradient",
         AttributeMeaning::Gradient,
-        "the return sweep of a function, with `enzyme_augment`",
+        "the reverse pass of a function, with `enzyme_augment`",
     ),
     metadata(
         "derivative",
@@ -712,7 +712,7 @@ pub const KEYWORDS: &[Keyword] = &[
     ),
 ];
 
-/// The prefixes of the interface's names. A keyword of [`WORDS`] follows.
+/// The prefixes of the interface's names. A keyword of [`KEYWORDS`] follows.
 pub const PREFIXES: [&str; 2] = ["enzyme_", "gradus_"];
 
 fn find(word: &str, wanted: impl Fn(KeywordKind) -> bool) -> Option<KeywordKind> {

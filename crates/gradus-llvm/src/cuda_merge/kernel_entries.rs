@@ -17,7 +17,7 @@ use std::ptr::null_mut;
 const SIZES: usize = 7;
 
 impl Host {
-    /// Emits `void ENTRY(ptr argv, i64 grid x, y, z, i64 block x, y, z, i64 shared bytes)`.
+    /// Emits `void ENTRY_PREFIX(ptr argv, i64 grid x, y, z, i64 block x, y, z, i64 shared bytes)`.
     pub(super) fn add_entry(&mut self, kernel: LLVMValueRef, name: &str) -> LLVMValueRef {
         unsafe {
             self.byval_to_pointers(kernel);

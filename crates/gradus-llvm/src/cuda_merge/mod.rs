@@ -334,7 +334,7 @@ unsafe fn add_attribute(host: &Host, f: LLVMValueRef, name: &str) {
     }
 }
 
-/// See [`Host::keep_null_accesses`].
+/// See [`Host::preserve_null_accesses`].
 ///
 /// # Safety
 /// `f` is a live function of `host`.

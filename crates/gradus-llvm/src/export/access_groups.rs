@@ -67,14 +67,14 @@ impl Structure<'_, '_, '_> {
         }
     }
 
-    /// Disables vectorization of a loop with [`Flags::SCALAR`].
+    /// Disables vectorization of a loop with [`Flags::NO_VECTORIZE`].
     pub(super) fn set_scalar(&self, op: Op, branch: LLVMValueRef) {
         if self.body.ops[op].flags.has(Flags::NO_VECTORIZE) {
             unsafe { gr_set_scalar(branch) };
         }
     }
 
-    /// Disables runtime unrolling of a loop with [`Flags::ROLLED`].
+    /// Disables runtime unrolling of a loop with [`Flags::NO_RUNTIME_UNROLL`].
     pub(super) fn set_rolled(&self, op: Op, branch: LLVMValueRef) {
         if self.body.ops[op].flags.has(Flags::NO_RUNTIME_UNROLL) {
             unsafe { gr_set_rolled(branch) };

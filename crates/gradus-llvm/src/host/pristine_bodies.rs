@@ -2,8 +2,8 @@
 //!
 //! The early pipeline changes every function of the module for the sake of differentiation. A function that
 //! is neither a derivative nor calls one should be compiled as the user's compiler would: it is copied
-//! first ([`Host::keep_originals`]), and restored after all derivatives are built
-//! ([`Host::put_originals_back`]).
+//! first ([`Host::save_originals`]), and restored after all derivatives are built
+//! ([`Host::restore_originals`]).
 //!
 //! # Invariants
 //! - Copies are outside the module and refer to nothing in it, so passes are not affected by them.

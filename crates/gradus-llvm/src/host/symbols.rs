@@ -67,7 +67,7 @@ impl ArrayDescriptor {
 /// `_ZN1a1fEd`. Other symbols stay unchanged.
 pub fn demangle(symbol: &str) -> String {
     let mut texts: Vec<Option<String>> = Vec::new();
-    // SAFETY: the symbol's bytes live through the call, and the sink's data has the type that `take_type`
+    // SAFETY: the symbol's bytes live through the call, and the sink's data has the type that `push_text`
     // expects.
     unsafe {
         gr_demangled(

@@ -2,7 +2,7 @@
 //! metadata of functions, variables and instructions, annotations of arguments, locals and fields.
 //!
 //! [`Host::marks`] lists all annotations before any pass runs, so that each is honoured or refused.
-//! [`Host::set_apart`] outlines the instructions that are marked inactive: each becomes a call of a
+//! [`Host::outline_inactive`] outlines the instructions that are marked inactive: each becomes a call of a
 //! separate function, which is then stated to be inactive. LLVM inlines these functions again after
 //! differentiation.
 

@@ -15,7 +15,7 @@
 //! | `Assign` | binds a selector variable to a constant |
 //! | `Branch` | evaluates the block's own condition (`if`, `switch`, `invoke`); arm `arm_of[k]` for successor `k` |
 //! | `Select` | `if`/`switch` on a selector: arm `i` for the value `values[i]`, the last arm otherwise |
-//! | `Loop` | `loop`; leaves at its bottom only, see [`Again`] |
+//! | `Loop` | `loop`; leaves at its bottom only, see [`RepeatCondition`] |
 //! | `Never` | `unreachable`: after a loop that never ends |
 //!
 //! A sequence that [ends](Tree::ends) yields nothing. If all arms but one end, the code after the branch
@@ -30,7 +30,7 @@
 //! with the environment before its node. After the node exactly its [results](scope::Scope::results) are
 //! rebound, to their values at the end of each arm that does not end (poison if unbound). A loop's body
 //! starts with the environment before the loop and with the [carried](scope::Scope::carried) variables
-//! rebound to the region's parameters. After the loop its results are rebound. For [`Again::Block`] the
+//! rebound to the region's parameters. After the loop its results are rebound. For [`RepeatCondition::Block`] the
 //! results are read at the bottom *before* the assignments of the back edge, the next carried values after
 //! them; the exit edge is an ordinary `Edge` after the loop. An invoke's result is bound at the start of
 //! arm `arm_of[0]`. These rules are complete: no block arguments, phis or dominance questions remain. The

@@ -53,7 +53,7 @@ pub struct Selector {
     /// Its purpose.
     pub kind: SelectorKind,
     /// The values are `0..values`. With two values the selector can be a truth value: every `Select` on it
-    /// then has two arms, and an [`Again::Selector`] tests for 1.
+    /// then has two arms, and an [`RepeatCondition::Selector`] tests for 1.
     pub values: u32,
 }
 

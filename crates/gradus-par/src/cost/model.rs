@@ -2,10 +2,10 @@
 //! and predicts no time.
 //!
 //! - Inner loops with a trip count known before the parallel loop count in full; other loops count
-//!   [`UNKNOWN_TRIPS`] iterations.
-//! - A call of a program function costs its body, with arguments for parameters ([`Costs`]). A recursive call,
+//!   [`TRIPS_IF_UNKNOWN`] iterations.
+//! - A call of a program function costs its body, with arguments for parameters ([`CallCosts`]). A recursive call,
 //!   or a call of a function with a loop whose trip count does not depend on arguments alone, counts as large.
-//! - A call of unknown code, or of code that may block, is unbounded ([`ANY_TIME`]): two such calls justify a
+//! - A call of unknown code, or of code that may block, is unbounded ([`UNBOUNDED_WORK`]): two such calls justify a
 //!   fork, and the runtime measures the profit.
 //! - Recursion, loops without a count and nested loops of unknown trip counts may be unbounded, too, and set
 //!   [`Work::open`]; the caller decides.
@@ -94,7 +94,7 @@ impl CallCost {
         vectorizable: false,
     };
 
-    /// Returns the cost of a function without an entry in [`Costs`], or of an unknown callee.
+    /// Returns the cost of a function without an entry in [`CallCosts`], or of an unknown callee.
     fn of_unsummarized(unit: &Unit, callee: Option<FuncId>) -> CallCost {
         let Some(callee) = callee else {
             return CallCost::UNKNOWN_CODE;

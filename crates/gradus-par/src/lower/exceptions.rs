@@ -4,7 +4,7 @@
 //! If code may throw:
 //!
 //! 1. A function with a catch-all handler calls the task or range of iterations and stores the exception in the
-//!    group ([`caught`]). The first stored exception is rethrown.
+//!    group ([`call_with_catch_all`]). The first stored exception is rethrown.
 //! 2. The code of a scope is outlined and called once: an exception leaving the scope waits for the tasks at
 //!    the call ([`guarded`]). LLVM inlines the function again.
 //! 3. After a sync, a stored exception is rethrown ([`rethrow`]).

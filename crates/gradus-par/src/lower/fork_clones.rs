@@ -24,7 +24,7 @@ use std::collections::{HashMap, HashSet};
 
 /// The levels that a spawned call descends, or a call with siblings.
 const LEVELS_SPAWNED: i64 = 8;
-/// Like `SPAWNED`, for runs with enough calls that three generations are enough tasks.
+/// Like `LEVELS_SPAWNED`, for runs with enough calls that three generations are enough tasks.
 const LEVELS_SPAWNED_OF_MANY: i64 = 11;
 /// The number of calls that counts as many: three generations yield as many tasks as six generations of two
 /// calls.

@@ -323,7 +323,7 @@ pub(crate) fn pack_results(b: &mut Builder<'_>, values: &[Value]) -> Option<Valu
     Some(all)
 }
 
-/// Unpacks the result of [`bundle`].
+/// Unpacks the result of [`pack_results`].
 pub(crate) fn unpack_results(
     b: &mut Builder<'_>,
     result: Option<Value>,

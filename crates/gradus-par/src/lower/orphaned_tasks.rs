@@ -1,4 +1,4 @@
-//! Orphaned tasks ([`Flags::ORPHAN`]): tasks in functions without an enclosing parallel region.
+//! Orphaned tasks ([`Flags::ORPHANED_TASK`]): tasks in functions without an enclosing parallel region.
 //!
 //! A run-time query decides if a parallel region executes the function. Without a region, the creating thread
 //! runs the tasks undeferred, in order.

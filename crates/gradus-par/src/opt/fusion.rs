@@ -15,7 +15,7 @@
 //! 4. no access of one loop conflicts with a write of the other, except in equal iterations ([`same`]).
 //!
 //! Profitability: the loops share memory, and neither prevents vectorisation of the other. Branches with equal
-//! conditions around the loops are merged first ([`join`]).
+//! conditions around the loops are merged first ([`merge_branches_around_loops`]).
 //!
 //! Place: before lowering, in code compiled to run, and never before differentiation. The derivative of a fused
 //! loop would accumulate into neighbours that are read in two separate loops. Functions instrumented by
@@ -54,7 +54,7 @@ pub struct FusedLoops {
 }
 
 /// Merges successive branches on an equal condition that contain parallel loops; returns the changed functions.
-/// Simplification merges duplicate code of the branches before [`fuse`] runs.
+/// Simplification merges duplicate code of the branches before [`fuse_parallel_loops`] runs.
 pub fn merge_branches_around_loops(unit: &mut Unit, functions: &[FuncId]) -> Vec<FuncId> {
     let mut changed = Vec::new();
     for &func in functions {

@@ -7,7 +7,7 @@
 //! mirrored iteration. Afterwards, blocks that do not outlive the iteration return to the stack.
 //!
 //! Only loops with enough work per iteration for an allocation qualify. First, loops over a kernel's blocks,
-//! flagged [`Flags::SHARING`] because iterations may share written memory. Second, loops with inner loops, or
+//! flagged [`Flags::ALLOWS_EQUAL_WRITES`] because iterations may share written memory. Second, loops with inner loops, or
 //! with calls of functions that contain loops, calls or many ops.
 
 use gradus_ir::externals::{CompilerIntrinsic, DERIVATIVE_BLOCK_NAME, ExternalFn, MemoryFn};

@@ -80,7 +80,7 @@ fn with_bodies<'a>(
     functions.iter().filter_map(body)
 }
 
-/// Returns true if the loop is guarded by [`guard`], i.e. executes only with several ranks.
+/// Returns true if the loop is guarded by [`guard_by_team_size`], i.e. executes only with several ranks.
 pub(crate) fn is_guarded(unit: &Unit, body: &Body, op: Op) -> bool {
     let is_guard = |(inside, choice): (Op, Op)| {
         let several = body.def_op(body.operand(choice, 0));

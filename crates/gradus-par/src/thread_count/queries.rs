@@ -7,9 +7,9 @@
 //!
 //! - A result that stays in its body, is unrelated to teams and does not determine locations in external memory
 //!   is the number of workers. If the number is one, the dependent loops are serial, because iterations may
-//!   then rely on each other, whatever the number of workers in the reverse pass ([`Version`]).
+//!   then rely on each other, whatever the number of workers in the reverse pass ([`ThreadCountVersion`]).
 //! - If no team loses ranks, every remaining result is the true number, too. Dependent loops query the number
-//!   of threads at loop entry ([`guard`]).
+//!   of threads at loop entry ([`guard_by_team_size`]).
 //! - Otherwise every remaining result is one, and dependent loops are serial.
 //! - If a result may reach any loop, through memory, a callee or a caller, all loops depend on the result, and
 //!   all queries get equal answers.

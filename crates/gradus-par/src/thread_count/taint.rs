@@ -1,8 +1,8 @@
 //! Taint analysis of a thread count within the body of the query.
 //!
-//! Values computed from the count by arithmetic are data-tainted ([`Share::Made`]). A value selected by a
+//! Values computed from the count by arithmetic are data-tainted ([`Taint::Made`]). A value selected by a
 //! branch on the count among the program's data, or left by a loop over the count, is only control-tainted
-//! ([`Share::Chosen`]).
+//! ([`Taint::Control`]).
 //!
 //! Floating-point values are results, which a correct program computes for any number of threads. Exceptions:
 //! floats computed from the count by arithmetic, and floats selected by the count among constants. Memory

@@ -27,8 +27,8 @@ fn describe(text: &mut String, unit: &Unit, made: &Made, callee: bool) {
     let what = match made.variant.mode {
         Mode::Forward => "JVP",
         Mode::Combined => "VJP",
-        Mode::Augmented => "forward sweep",
-        Mode::Reverse => "return sweep",
+        Mode::Augmented => "forward pass",
+        Mode::Reverse => "reverse pass",
     };
     let place = function
         .span
@@ -77,8 +77,8 @@ fn describe(text: &mut String, unit: &Unit, made: &Made, callee: bool) {
     }
     if made.gather_loops > 0 {
         let run = match made.gather_loops {
-            1 => "1 inner loop of the return sweep runs forwards, or adds".to_string(),
-            several => format!("{several} inner loops of the return sweep run forwards, or add"),
+            1 => "1 inner loop of the reverse pass runs forwards, or adds".to_string(),
+            several => format!("{several} inner loops of the reverse pass run forwards, or add"),
         };
         let _ = writeln!(text, "{indent}  gathered: {run} to each place once");
     }
@@ -92,7 +92,7 @@ fn describe(text: &mut String, unit: &Unit, made: &Made, callee: bool) {
         };
         let _ = writeln!(
             text,
-            "{indent}  replayed: the loop{line}: its iterations are run again in the return sweep{idle}"
+            "{indent}  replayed: the loop{line}: its iterations are run again in the reverse pass{idle}"
         );
     }
     for one in &report.parallel {
@@ -109,12 +109,12 @@ fn parallel_loop_line(text: &mut String, one: &ParallelLoop, indent: &str) {
     let what = match (&one.span, one.is_concurrent) {
         (None, _) => "called by iterations".to_string(),
         (Some(span), true) => format!(
-            "parallel in the return sweep: the loop of line {}",
+            "parallel in the reverse pass: the loop of line {}",
             span.line
         ),
         (Some(span), false) => {
             format!(
-                "serial in the return sweep: the parallel loop of line {}",
+                "serial in the reverse pass: the parallel loop of line {}",
                 span.line
             )
         }

@@ -69,7 +69,7 @@ impl ParallelLoops {
         }
     }
 
-    /// Returns the changes since [`Before::of`].
+    /// Returns the changes since [`ParallelLoops::of`].
     pub(crate) fn changes_since(self, body: &Body) -> Vec<ParallelLoopChange> {
         let there: HashSet<Op> = body.walk(body.root()).collect();
         let mut moves = Vec::new();

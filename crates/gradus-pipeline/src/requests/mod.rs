@@ -101,7 +101,7 @@ impl Roots {
             let function = &unit.functions[root.variant.func];
             let name = function.source_name.as_ref().unwrap_or(&function.name);
             let message = format!(
-                "`strong_zero` in the augmented run of `{name}`, and not in its return sweep"
+                "`strong_zero` in the augmented run of `{name}`, and not in its reverse pass"
             );
             Diagnostic::error(Code::BadRequest, message)
                 .in_function(name)

@@ -277,7 +277,7 @@ fn lower_kernels(
 /// a flag, also in derivatives. Launches in differentiated code (`primals` and everything reachable) become
 /// loops, too, with kernels split at barriers. Functions in `held` have registrations and stay functions.
 /// `in_regions` are the functions run by regions. Returns the functions for
-/// [`gradus_par::call_projections`].
+/// [`gradus_par::redirect_to_serial_clones`].
 pub(crate) fn project(
     run: &mut Run<'_>,
     imported: &mut Imported,

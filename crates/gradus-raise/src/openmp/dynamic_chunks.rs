@@ -1,10 +1,10 @@
-//! Dynamic loops of unrecognised shape: a `share.for` over chunks of fixed length.
+//! Dynamic loops of unrecognised shape: a `to_share_for.for` over chunks of fixed length.
 //!
 //! An optimiser may renumber iterations, or hoist code before the first iteration of a chunk. Every chunk runs
 //! the same code; chunks of fixed length with unchanged code are therefore a legal execution of the loop:
 //! 1. values carried from chunk to chunk go to memory of the rank;
 //! 2. a clone of the final trip, in which no chunk is left, follows the loop and computes the live-out values;
-//! 3. the trip with a chunk becomes the region of a `share.for` over the chunks. Code run by the thread of the
+//! 3. the trip with a chunk becomes the region of a `to_share_for.for` over the chunks. Code run by the thread of the
 //!    last iteration (`lastprivate`) runs in the last chunk.
 
 use crate::openmp::runtime_calls::RuntimeCalls;
@@ -133,7 +133,7 @@ impl ChunkLoop<'_> {
         Ok(reads.collect())
     }
 
-    /// Moves the trip with a chunk into a `share.for` over chunks; returns the op and the test for the last
+    /// Moves the trip with a chunk into a `to_share_for.for` over chunks; returns the op and the test for the last
     /// chunk.
     fn to_share_for(
         self,

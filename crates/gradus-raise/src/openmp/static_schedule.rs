@@ -1,7 +1,7 @@
 //! Static schedule: a rank's range of a static loop by arithmetic, as in the runtime.
 //!
 //! For loops reshaped by an optimiser: the request for the range becomes arithmetic on rank and size, and the
-//! loop remains. The ranges equal the ranges of `share.for static`; loops that rely on equal iterations per
+//! loop remains. The ranges equal the ranges of `to_share_for.for static`; loops that rely on equal iterations per
 //! rank remain correct.
 
 use crate::openmp::runtime_calls::{RaiseResult, reason};

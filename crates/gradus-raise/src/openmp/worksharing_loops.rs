@@ -1,4 +1,4 @@
-//! Worksharing loops become `share.for`.
+//! Worksharing loops become `to_share_for.for`.
 //!
 //! A static loop requests its thread's range once; a dynamic loop requests chunks repeatedly, at the top of
 //! each trip ([`crate::openmp::unrotate`] normalises). Steps, on a clone of the body that is discarded if a step fails:
@@ -6,7 +6,7 @@
 //!    lower to upper bound, a dynamic or chunked loop does so in its only trip;
 //! 2. promote bounds to values (`promote_slots`), and convert the loop to a `for` (`loop_to_for_with`) whose
 //!    index is the iteration number, not a count of the thread's trips;
-//! 3. convert the `for` to a `share.for`. Carried values go to memory of the rank. Code of the last iteration
+//! 3. convert the `for` to a `to_share_for.for`. Carried values go to memory of the rank. Code of the last iteration
 //!    (`lastprivate`) moves to its end.
 //!
 //! A loop of a different shape (optimised IR) keeps its code. The range of a static loop is then computed from

@@ -7,7 +7,7 @@
 //!
 //! Two kinds of states are saved. A launch inlined in the program runs in place, after
 //! [`__gr_launch_begin`](super::launch), which then returns a second time, with the error. [`run`] calls a
-//! part of a grid. Work that does not belong to the kernel runs without a saved state ([`aside`]).
+//! part of a grid. Work that does not belong to the kernel runs without a saved state ([`without_recovery`]).
 //!
 //! On other machines and systems a fault terminates the program.
 

@@ -41,7 +41,7 @@ impl Stacks {
 impl Drop for Stacks {
     fn drop(&mut self) {
         for stack in self.0.drain(..) {
-            // SAFETY: `fresh` mapped the stack, and the stack is unused.
+            // SAFETY: `map_stack` mapped the stack, and the stack is unused.
             unsafe { libc::munmap(stack.low, GUARD_BYTES + STACK_BYTES) };
         }
     }

@@ -4,7 +4,7 @@
 //! load. The cost of an iteration is estimated in advance, in simple operations. For loops of some
 //! microseconds neither predicts whether two workers are faster than one. Each such loop is therefore timed:
 //! a few runs shared, a few runs serial, and then the faster mode is used. Sharing must save a fraction of
-//! the time ([`SAVED`]) that justifies another processor. The other mode is retried periodically, at growing
+//! the time ([`MIN_SAVING`]) that justifies another processor. The other mode is retried periodically, at growing
 //! intervals while the decision stays unchanged.
 //!
 //! A loop is identified by its body and the magnitude of its trip count; each thread that begins loops has
@@ -15,7 +15,7 @@ use crate::{pool, tsan};
 use std::cell::Cell;
 use std::time::Instant;
 
-/// Sharing must save at least one part in `SAVED`.
+/// Sharing must save at least one part in `MIN_SAVING`.
 const MIN_SAVING: u64 = 6;
 /// Loops that take longer serially are shared without timing.
 const MAX_TIMED_NANOS: u64 = 200_000;

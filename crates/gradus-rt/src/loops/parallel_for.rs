@@ -20,7 +20,7 @@ const LEAVES_PER_WORKER: i64 = 8;
 /// Leaf sizes are multiples of this many iterations, if large enough. Array accesses of each leaf are then
 /// aligned like those of the first, and neighbouring leaves share few cache lines.
 pub(crate) const LEAF_MULTIPLE: i64 = 8;
-/// Minimum leaf size that is rounded to [`LINE`].
+/// Minimum leaf size that is rounded to [`LEAF_MULTIPLE`].
 pub(crate) const MIN_ROUNDED_LEAF: i64 = 8 * LEAF_MULTIPLE;
 
 #[derive(Clone, Copy)]

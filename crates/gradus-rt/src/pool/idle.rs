@@ -2,19 +2,19 @@
 //!
 //! Rayon puts a worker to sleep after some microseconds without work, and waking the worker takes longer
 //! than many a parallel loop. Workers therefore never enter rayon's own waiting. From start to program end,
-//! each worker searches for work ([`Idlers::attend`]), and a thread that publishes work wakes a sleeping
-//! worker ([`Idlers::call`]).
+//! each worker searches for work ([`IdleWorkers::worker_loop`]), and a thread that publishes work wakes a sleeping
+//! worker ([`IdleWorkers::call`]).
 //!
 //! # Spin time
 //! The spin time depends on the worker's history. If work mostly arrived soon, the worker spins for up to
 //! [`AWAKE`], else for a few microseconds only; long serial phases then do not pay for a second thread. In
-//! total, spinning is limited to a [`SHARE`]th of the worker's recent work. Otherwise small loops between
+//! total, spinning is limited to a [`WORK_PER_SPIN`]th of the worker's recent work. Otherwise small loops between
 //! serial phases, each arriving soon enough, would keep the worker spinning through every serial phase. The
 //! arrival time of work is the time of the wake-up call, not of the wake-up. A wake-up takes as long as the
 //! spin time, and a worker that included the delay would sleep again after each piece of work.
 //!
 //! # Number of workers
-//! At most as many workers are woken as there are processors ([`Idlers::abreast`]), however many the program
+//! At most as many workers are woken as there are processors ([`IdleWorkers::abreast`]), however many the program
 //! requested. A further worker would only displace another worker, and all threads wait for a worker that is
 //! preempted in the middle of its share. Exception: all ranks of a team are woken, because ranks wait for
 //! each other. (With `GRADUS_FORCE_FORK`, each worker counts as having its own processor.)
@@ -25,7 +25,7 @@
 //! are awake, leaves the work to the workers not seen asleep: each searches again, at the latest before
 //! sleeping. The main thread, which may be busy elsewhere, is among these; the main thread and every other
 //! caller run their own work while waiting. For work of a thread that cannot run the work itself, a sleeper
-//! is always woken ([`Idlers::call_in`]).
+//! is always woken ([`IdleWorkers::wake_one_always`]).
 
 use crate::backoff::{MAX_SPIN, POLLS_PER_CLOCK};
 use crate::pool::direct_handoff;
@@ -82,11 +82,11 @@ struct ParkSlot {
     worker: OnceLock<Thread>,
     /// Processor of the last waker.
     waker_cpu: AtomicI32,
-    /// Time of the last wake-up call, in nanoseconds since [`Idlers::begin`].
+    /// Time of the last wake-up call, in nanoseconds since [`IdleWorkers::begin`].
     woken_at: AtomicU64,
 }
 
-/// A worker's mailbox: [`SHUT`], [`open`], or a piece of work.
+/// A worker's mailbox: [`CLOSED`], [`open`], or a piece of work.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Mailbox(AtomicPtr<Head>);
@@ -117,11 +117,11 @@ impl PendingHandoff {
 struct PoolMember {
     idlers: &'static IdleWorkers,
     index: usize,
-    /// Start of the idle phase, in nanoseconds since [`Idlers::begin`].
+    /// Start of the idle phase, in nanoseconds since [`IdleWorkers::begin`].
     idle_since: Cell<Option<u64>>,
     /// Spin time, in nanoseconds.
     spin_nanos: Cell<u64>,
-    /// Start of the busy phase, in nanoseconds since [`Idlers::begin`].
+    /// Start of the busy phase, in nanoseconds since [`IdleWorkers::begin`].
     busy_since: Cell<u64>,
     /// Remaining spin time earned by work, in nanoseconds.
     credit: Cell<u64>,
@@ -258,7 +258,7 @@ impl IdleWorkers {
         }))
     }
 
-    /// Nanoseconds since [`Idlers::begin`].
+    /// Nanoseconds since [`IdleWorkers::begin`].
     fn now(&self) -> u64 {
         self.begin.elapsed().as_nanos() as u64
     }

@@ -4,7 +4,7 @@
 //! The copy covers the index range of the loop, is made before the loop and read in its place. The copy is
 //! private memory that no op overwrites. AD rereads the copy and saves none of its values. The stores of the
 //! loop may alias the array, hence a run-time test selects between two versions of the loop
-//! ([`second_form`]).
+//! ([`version_loop`]).
 //!
 //! 1. All iterations execute, and each executes the ops of the loop's own region. Loads of that region are
 //!    therefore legal before the loop, as are loads of the index array, which the loop does not change. In a
@@ -14,7 +14,7 @@
 //!    elements in between are readable.
 //! 3. No store of the loop overlaps the copied range: by alias analysis, or because the ranges from minimum
 //!    to maximum address of each store are disjoint, which the run-time test checks. Indices of conditional
-//!    stores are computed unconditionally; the resulting value is arbitrary but fixed (`freeze`).
+//!    stores are computed unconditionally; the resulting value is arbitrary but fixed (`fold_freeze`).
 //! 4. Each element is read completely, as floats of one format.
 //! 5. The copy is profitable. Each iteration reads through several indices, and the adjoint requires the
 //!    loaded values and not only a few sums. The array is overwritten later, and a run-time test shows the
@@ -493,7 +493,7 @@ fn emit_index_ranges(b: &mut Builder<'_>, lp: Op, plan: &CopyPlan) -> Vec<IndexR
         for &index in *set {
             let mut value = sext_to_i64(b, map.get_or_same(index));
             if stored && loaded.contains(&index) {
-                // The index of an unreached store may be poison; `freeze` fixes one value.
+                // The index of an unreached store may be poison; `fold_freeze` fixes one value.
                 let ty = b.body.ty(value);
                 value = b.value(OpKind::Freeze, &[value], ty);
             }

@@ -15,7 +15,7 @@ enum LaneEffect {
 }
 
 /// Returns the float vector of type `ty` whose bits are `value`, if `value` is a float vector under a
-/// constant mask. `None` if the mask has an effect not listed in [`Lane`].
+/// constant mask. `None` if the mask has an effect not listed in [`LaneEffect`].
 pub(crate) fn of_bits(b: &mut Builder, value: Value, ty: TypeId) -> Option<Value> {
     let (len, bits) = float_vector_shape(b, ty)?;
     let op = b.body.def_op(value)?;

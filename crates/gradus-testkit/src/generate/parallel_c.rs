@@ -5,7 +5,7 @@
 //! `functions` emits their callees.
 //!
 //! Invariants: equal seeds give equal programs. Programs are race-free, with equal values for any number of
-//! threads, except for the order of sums. `x` has [`super::CELLS`] cells, other arrays [`LONG`]. Every
+//! threads, except for the order of sums. `x` has [`super::CELLS`] cells, other arrays [`ARRAY_CELLS`]. Every
 //! number in an array stays within ±2. In a region, some arrays are only read; in others each iteration
 //! writes its own cells; shared sums are only added to.
 
@@ -110,7 +110,7 @@ enum Reduction {
 /// The memory accessible to an iteration.
 #[derive(Clone)]
 struct View {
-    /// The induction variable, from 0 to less than [`LONG`].
+    /// The induction variable, from 0 to less than [`ARRAY_CELLS`].
     index: String,
     /// Arrays without concurrent writes.
     read: Vec<String>,

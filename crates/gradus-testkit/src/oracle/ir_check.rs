@@ -180,7 +180,7 @@ pub(crate) fn matches_interpreter_in_one_unit(
     derivatives_match_interpreter(unit, runner, subject)
 }
 
-/// Like [`all_as_interpreted`], for both derivatives.
+/// Like [`matches_interpreter_in_one_unit`], for both derivatives.
 fn derivatives_match_interpreter(
     unit: &Unit,
     runner: &Runner,

@@ -47,7 +47,7 @@ pub(crate) struct CompiledDerivatives {
 /// Executable programs.
 pub(crate) struct Loaded {
     pub jit: Jit,
-    /// See [`Made::derivatives`].
+    /// See [`CompiledDerivatives::derivatives`].
     pub derivatives: Vec<Option<(Derivative, Derivative)>>,
 }
 

@@ -1,6 +1,6 @@
 //! Parses nvcc's command line into arguments for clang and the passes.
 //!
-//! The table [`ROWS`] gives the treatment of each option. An option without a row is an error that suggests
+//! The table [`OPTIONS`] gives the treatment of each option. An option without a row is an error that suggests
 //! the nearest row's name, unless unknown options are forwarded to the host compiler.
 
 use crate::nvcc::option_table::{OPTIONS, OptionTreatment, find, takes_value};
@@ -294,7 +294,7 @@ fn gnu(version: &str) -> String {
     }
 }
 
-/// Returns the highest number after `sm_`, `compute_` or `lto_` in a value; 0 without a number (`native`).
+/// Returns the highest number after `sm_`, `compute_` or `lto_` in a value; 0 without a number (`describe_gpu_intrinsic`).
 fn architecture(value: &str) -> u32 {
     let words = value.split([',', '=', '[', ']', '"', ' ']);
     let numbers = words.filter_map(|word| {

@@ -53,7 +53,7 @@ fn remarks_in_range(head: &str, remarks: &[Remark]) -> BTreeSet<(u32, String)> {
     told.map(|r| (r.line, r.words.clone())).collect()
 }
 
-/// Parses `FILE:FIRST-LAST: …`.
+/// Parses `FILE:FIRST-LAST_ERROR: …`.
 fn lines(head: &str) -> Option<(&str, u32, u32)> {
     let (place, _) = head.split_once(": ")?;
     let (file, range) = place.rsplit_once(':')?;

@@ -107,7 +107,7 @@ fn step(unit: &Unit, body: &Body, op: Op, param: Value) -> Option<(Value, Value)
     }
 }
 
-/// Returns true if `value` is the carried value `param`, or at most `STEPS` steps from `param`.
+/// Returns true if `value` is the carried value `param`, or at most `STEPS_MAX` steps from `param`.
 fn reaches_param(body: &Body, value: Value, param: Value) -> bool {
     let mut at = value;
     for _ in 0..STEPS_MAX {

@@ -4,7 +4,7 @@
 //! A call passes a value loaded from a marker, or the marker's address (C++ references). After the early
 //! pipeline the load usually precedes the call immediately. The load may have been shared or hoisted, so
 //! markers are traced through merges and loop-carried values. Before any other code motion, each load is
-//! replaced by the address as an integer ([`settle_loads`]), equal on all paths.
+//! replaced by the address as an integer ([`replace_marker_loads`]), equal on all paths.
 
 use gradus_ir::externals::{Marker, interface_keyword, marker_named};
 use gradus_ir::{
@@ -78,7 +78,7 @@ fn variable(unit: &Unit, body: &Body, value: Value) -> Option<GlobalId> {
     }
 }
 
-/// Returns true if an op loads from an address, or converts it to an integer, as [`settle_loads`] does.
+/// Returns true if an op loads from an address, or converts it to an integer, as [`replace_marker_loads`] does.
 fn is_reading(body: &Body, op: Op) -> bool {
     let kind = body.kind(op);
     matches!(kind, OpKind::Load(_) | OpKind::Cast(CastOp::PtrToInt))
@@ -101,7 +101,7 @@ pub(crate) fn replace_marker_loads(unit: &mut Unit, body: &mut Body) {
     }
 }
 
-/// Reverts [`settle_loads`]: a later link reads the remaining calls.
+/// Reverts [`replace_marker_loads`]: a later link reads the remaining calls.
 pub(crate) fn restore_marker_loads(unit: &mut Unit, body: &mut Body) {
     for op in marker_reads(unit, body) {
         let (value, address) = (body.result(op), body.operand(op, 0));

@@ -366,7 +366,7 @@ impl<'a> Parser<'a> {
                 }
                 Marker::NoFree if self.asks.mode == Mode::Reverse => {
                     let message =
-                        "a return sweep uses its tape up: `nofree` is not supported there";
+                        "a reverse pass uses its tape up: `nofree` is not supported there";
                     let help =
                         "leave `nofree` out, and do the augmented run again for another sweep";
                     return Err(self.call.error(Code::SplitMode, message).help(help));

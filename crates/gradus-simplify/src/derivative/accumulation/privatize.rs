@@ -11,7 +11,7 @@
 //!    excludes loops with a single iteration.
 //! 2. The address is computed by speculatable ops from outside values and the indices of nested loops with
 //!    loop-invariant trip counts. The private array has an element for each combination of these indices.
-//! 3. The loop becomes an independent loop over at most [`PARTS`] chunks around a serial loop over a chunk's
+//! 3. The loop becomes an independent loop over at most [`CHUNKS_MAX`] chunks around a serial loop over a chunk's
 //!    iterations. The number of chunks depends only on the trip count, and chunks are summed in order. The
 //!    sums therefore have the same bits for any number of threads.
 //! 4. A location whose sum over all chunks is zero is not accessed.

@@ -9,7 +9,7 @@
 //!    loads of memory that the loop does not clobber.
 //! 2. The inspector reads the values that the loop reads: the loads lie in the loop's own region, which each
 //!    iteration executes completely, or the inspector tests the conditions around them. The index of an
-//!    unreached add is an arbitrary fixed value (`freeze`), which at worst extends a chunk's range.
+//!    unreached add is an arbitrary fixed value (`fold_freeze`), which at worst extends a chunk's range.
 //! 3. Chunks of one phase are disjoint. For each pair of arrays, one of two conditions holds. All ranges of
 //!    one are disjoint from all ranges of the other; or the ranges of both increase or decrease monotonically,
 //!    and chunks as far apart as the number of phases are disjoint.
