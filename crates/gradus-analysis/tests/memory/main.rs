@@ -2,8 +2,8 @@
 //! small bodies in text form.
 
 mod alias;
+mod bench_programs;
 mod clobber;
-mod course;
 mod effects;
 mod loops;
 mod machine;

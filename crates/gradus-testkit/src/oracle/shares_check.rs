@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 /// Numbers of threads; with the second, every loop forks.
 const THREADS: [(&str, &str); 3] = [("1", "0"), ("3", "1"), ("4", "0")];
 /// The time limit of a module's programs, in seconds.
-const TIME_LIMIT_SECONDS: &str = "60";
+const TIME_LIMIT_SECONDS: &str = "300";
 
 /// The route of a batch of call graphs through the compiler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

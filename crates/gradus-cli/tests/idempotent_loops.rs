@@ -87,7 +87,7 @@ int main(void)
 
 #[test]
 fn idempotent_loop_runs_once() {
-    let at = folder("repeats");
+    let at = folder("idempotent_loops");
     write(&at, "repeats.c", PROGRAM);
     for options in ["-O2", "-O2 -fopenmp", "-O0", "-O3 -fopenmp"] {
         accepts(&at, &format!("cc {options} repeats.c -o repeats -lm"));

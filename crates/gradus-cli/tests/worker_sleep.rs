@@ -39,7 +39,7 @@ fn run(folder: &Path, way: &str, workers: u32, forces: bool) -> Output {
 
 #[test]
 fn pausing_programs_terminate() {
-    let at = folder("waits");
+    let at = folder("worker_sleep");
     std::fs::write(at.join("program.c"), PROGRAM).expect("written");
     let mut command = Command::new(env!("CARGO_BIN_EXE_gradus"));
     command.args([

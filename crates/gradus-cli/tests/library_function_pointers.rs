@@ -66,7 +66,7 @@ double memory(const double *x, int n, int k) {
 
 #[test]
 fn indirect_library_calls() {
-    let at = folder("by_name");
+    let at = folder("library_function_pointers");
     write(&at, "called.c", PROGRAM);
     for level in 0..4 {
         for k in 0..4 {

@@ -76,7 +76,7 @@ int main(void)
 
 #[test]
 fn persistent_block_keeps_shadow() {
-    let folder = folder("kept_blocks");
+    let folder = folder("persistent_blocks");
     write(&folder, "p.c", BEHIND_ARGUMENTS);
     for level in 0..=3 {
         accepts(&folder, &format!("cc -O{level} p.c -o p -lm"));

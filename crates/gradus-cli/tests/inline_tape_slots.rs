@@ -112,7 +112,7 @@ int main(void)
 
 #[test]
 fn short_rows_inline_long_rows_heap() {
-    let folder = folder("short_rows");
+    let folder = folder("inline_tape_slots");
     write(&folder, "rows.c", PROGRAM);
     for level in 0..4 {
         let line = format!("cc -O{level} -fopenmp rows.c -o rows -lm");

@@ -30,7 +30,7 @@ fn prints(at: &Path, program: &str, workers: &[&str], wanted: &str, what: &str) 
 #[test]
 fn orphaned_tasks_run_in_order() {
     let at = folder("orphans_serial");
-    write(&at, "serial.c", include_str!("orphans/serial.c"));
+    write(&at, "serial.c", include_str!("orphaned_tasks/serial.c"));
     for level in LEVELS {
         accepts(&at, &format!("cc -fopenmp {level} serial.c -o serial"));
         let wanted = "0 0 1\n";
@@ -41,7 +41,7 @@ fn orphaned_tasks_run_in_order() {
 #[test]
 fn order_dependent_orphaned_tasks() {
     let at = folder("orphans_relies");
-    write(&at, "relies.c", include_str!("orphans/relies.c"));
+    write(&at, "relies.c", include_str!("orphaned_tasks/relies.c"));
     accepts(&at, "cc -O1 relies.c -o serial");
     let wanted = text(&succeeds(&mut Command::new(at.join("serial"))).stdout);
     for level in LEVELS {
@@ -53,7 +53,7 @@ fn order_dependent_orphaned_tasks() {
 #[test]
 fn order_survives_intrinsics() {
     let at = folder("orphans_words");
-    write(&at, "relies.c", include_str!("orphans/relies.c"));
+    write(&at, "relies.c", include_str!("orphaned_tasks/relies.c"));
     accepts(&at, "cc -O1 relies.c -o serial");
     let wanted = text(&succeeds(&mut Command::new(at.join("serial"))).stdout);
     let written = "-fopenmp -c -emit-llvm --par-target=words";
@@ -62,11 +62,37 @@ fn order_survives_intrinsics() {
     prints(&at, "relies", &["1", "4"], &wanted, "words");
 }
 
+/// With `-g` clang moves the code of a region into a second function, which bitcode of `-O0` does not mark for inlining.
+/// The second function receives its thread's number as an argument.
+#[test]
+fn region_in_debug_function_of_o0_bitcode() {
+    let at = folder("orphans_debug");
+    write(&at, "debug.c", include_str!("orphaned_tasks/debug.c"));
+    let clang = std::env::var("GRADUS_CLANG").unwrap_or_else(|_| "clang-22".into());
+    let flags = "-O0 -g -fopenmp -Xclang -disable-O0-optnone -c -emit-llvm";
+    shell(&at, &format!("{clang} {flags} debug.c -o debug.bc"));
+    for deterministic in ["", "--deterministic"] {
+        for level in LEVELS {
+            let flags = format!("{level} -fopenmp {deterministic}");
+            accepts(&at, &format!("cc {flags} debug.bc -o debug"));
+            for team in ["1", "3"] {
+                let mut command = Command::new(at.join("debug"));
+                command
+                    .arg(team)
+                    .env("GRADUS_NUM_THREADS", "4")
+                    .env("GRADUS_FORCE_FORK", "1");
+                let told = text(&succeeds(&mut command).stdout);
+                assert_eq!(told, format!("1 {team} 6\n"), "{flags}");
+            }
+        }
+    }
+}
+
 #[test]
 fn regions_run_tasks_of_other_files() {
     let at = folder("orphans_inside");
-    write(&at, "inside.c", include_str!("orphans/inside.c"));
-    write(&at, "meet.c", include_str!("orphans/meet.c"));
+    write(&at, "inside.c", include_str!("orphaned_tasks/inside.c"));
+    write(&at, "meet.c", include_str!("orphaned_tasks/meet.c"));
     for level in LEVELS {
         let command = format!("cc -fopenmp {level} inside.c meet.c -o inside");
         accepts(&at, &command);
@@ -78,7 +104,7 @@ fn regions_run_tasks_of_other_files() {
 #[test]
 fn worksharing_functions_with_regions() {
     let at = folder("orphans_shares");
-    write(&at, "shares.c", include_str!("orphans/shares.c"));
+    write(&at, "shares.c", include_str!("orphaned_tasks/shares.c"));
     for level in ["-O1", "-O2", "-O3"] {
         let command = format!("cc -fopenmp {level} --par-report shares.c -o shares");
         let report = accepts(&at, &command);
@@ -114,7 +140,7 @@ int main(void) {
 #[test]
 fn nested_region_has_one_thread() {
     let at = folder("orphans_nested");
-    write(&at, "nested.c", include_str!("orphans/nested.c"));
+    write(&at, "nested.c", include_str!("orphaned_tasks/nested.c"));
     for level in LEVELS {
         accepts(&at, &format!("cc -fopenmp {level} nested.c -o nested"));
         let wanted = "single 1\nasked 5\nsections 1\ncalled 1\nif 10\n";
@@ -187,7 +213,7 @@ fn long_functions_share_their_loops_in_derivatives() {
 #[test]
 fn inlined_constructs_bind_to_team() {
     let at = folder("orphans_inlined");
-    write(&at, "inlined.c", include_str!("orphans/inlined.c"));
+    write(&at, "inlined.c", include_str!("orphaned_tasks/inlined.c"));
     let wanted = "loops 100 100 100, sum 100, single 1, sections 2, first 1, each locked 1, not met 0, tasks 5, deep 200, pointer 200\n\
                   alone 200 200 200, sum 200, single 2, sections 4\n";
     for level in LEVELS {
@@ -208,7 +234,11 @@ fn inlined_constructs_bind_to_team() {
 #[test]
 fn inlined_template_constructs() {
     let at = folder("orphans_templates");
-    write(&at, "inlined.cpp", include_str!("orphans/inlined.cpp"));
+    write(
+        &at,
+        "inlined.cpp",
+        include_str!("orphaned_tasks/inlined.cpp"),
+    );
     for level in LEVELS {
         for more in ["", "-g"] {
             let command = format!("c++ -fopenmp {level} {more} inlined.cpp -o inlined");

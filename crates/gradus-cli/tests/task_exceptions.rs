@@ -104,7 +104,7 @@ int main() {
 
 #[test]
 fn throwing_tasks_are_raised() {
-    let at = folder("thrown_tasks");
+    let at = folder("task_exceptions");
     write(&at, "it.cpp", TASKS);
     shell(&at, "clang++-22 -O1 it.cpp -o serial");
     let wanted = text(&succeeds(&mut run(&at, "serial", "1", "0")).stdout);

@@ -190,7 +190,7 @@ fn close(x: f64, y: f64, tolerance: f64) -> bool {
 
 #[test]
 fn min_max_from_selected_iteration() {
-    let at = folder("winners");
+    let at = folder("argminmax");
     write(&at, "winners.c", PROGRAM);
     accepts(&at, "cc -O2 winners.c -o serial -lm");
     let serial = run(&at, "serial", "3000", 1);

@@ -24,7 +24,7 @@ const INTRINSICS: &str = "#include <immintrin.h>
 
 #[test]
 fn intrinsics_have_derivatives() {
-    let at = folder("lanes-intrinsics");
+    let at = folder("x86_intrinsics-intrinsics");
     write(&at, "lanes.c", INTRINSICS);
     let x = "x=[0.3,-0.7,0.45,0.2,-0.6,0.9]";
     for level in ["-O0", "-O2"] {
@@ -70,7 +70,7 @@ const ASSEMBLY: &str = "#include <immintrin.h>
 
 #[test]
 fn wide_lanes_and_assembly_have_derivatives() {
-    let at = folder("lanes-wide");
+    let at = folder("x86_intrinsics-wide");
     write(&at, "wide.c", WIDE);
     write(&at, "assembly.c", ASSEMBLY);
     accepts(&at, "grad wide.c -f wide -o wide.o -- -O2 -mavx2 -mfma");
@@ -105,7 +105,7 @@ fn other_assembly_is_refused() {
             asm(\"divpd %[b], %[a]\" : [a] \"+x\" (a) : [b] \"x\" (b));
             _mm_storeu_pd(x, a);
             return x[0] + x[1]; }";
-    let at = folder("lanes-other");
+    let at = folder("x86_intrinsics-other");
     write(&at, "ratio.c", DIVIDES);
     refuses(&at, "grad ratio.c -f ratio -o ratio.o", "GRD0015");
 }
@@ -132,7 +132,7 @@ fn rounded_addresses() {
             give(b);
             free(room);
             return s; }";
-    let at = folder("lanes-aligned");
+    let at = folder("x86_intrinsics-aligned");
     write(&at, "aligned.c", ALIGNED);
     for level in ["-O0", "-O1", "-O3"] {
         accepts(
@@ -168,7 +168,7 @@ fn addresses_plus_byte_offsets() {
             for (unsigned i = 0; i < n / 2 * 2; i++) s += a[i] * b[i];
             free(start);
             return s; }";
-    let at = folder("lanes-moved");
+    let at = folder("x86_intrinsics-moved");
     write(&at, "moved.c", MOVED);
     for level in ["-O0", "-O1", "-O3"] {
         accepts(
@@ -188,7 +188,7 @@ fn addresses_plus_distances_refused() {
             double s = 0;
             for (int i = 0; i < n; i++) s += x[i] * at(x, (uintptr_t)y - (uintptr_t)x, i);
             return s; }";
-    let at = folder("lanes-far");
+    let at = folder("x86_intrinsics-far");
     write(&at, "far.c", FAR);
     refuses(&at, "grad far.c -f both -o far.o -- -O1", "GRD0006");
 }
@@ -204,7 +204,7 @@ const UNFILLED: &str = "typedef double two __attribute__((vector_size(16)));
 
 #[test]
 fn undefined_lanes_reach_no_adjoint() {
-    let at = folder("lanes-unfilled");
+    let at = folder("x86_intrinsics-unfilled");
     write(&at, "unfilled.c", UNFILLED);
     accepts(
         &at,

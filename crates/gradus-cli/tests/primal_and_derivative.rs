@@ -45,7 +45,7 @@ int main(void)
 
 #[test]
 fn primal_and_derivative_coexist() {
-    let folder = folder("used_both_ways");
+    let folder = folder("primal_and_derivative");
     write(&folder, "p.c", PROGRAM);
     for level in 0..=3 {
         for way in ["", "-DTHROUGH"] {

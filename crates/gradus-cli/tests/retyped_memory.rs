@@ -165,7 +165,7 @@ int main(void)
 
 #[test]
 fn retyped_pool_memory() {
-    let folder = folder("reused_memory");
+    let folder = folder("retyped_memory");
     write(&folder, "p.c", PROGRAM);
     for level in 0..=3 {
         accepts(&folder, &format!("cc -O{level} p.c -o p -lm"));

@@ -24,8 +24,8 @@ fn is_right(at: &Path, program: &str, what: &str) {
 
 #[test]
 fn threads_request_derivatives() {
-    let at = folder("asked_in_regions");
-    write(&at, "asks.c", include_str!("asked_in_regions/asks.c"));
+    let at = folder("grad_inside_region");
+    write(&at, "asks.c", include_str!("grad_inside_region/asks.c"));
     for level in LEVELS {
         accepts(&at, &format!("cc -fopenmp {level} asks.c -o asks"));
         is_right(&at, "asks", level);
@@ -36,7 +36,7 @@ fn threads_request_derivatives() {
 #[test]
 fn orphaned_requests_in_other_files() {
     let at = folder("asked_in_regions_apart");
-    let source = include_str!("asked_in_regions/asks.c");
+    let source = include_str!("grad_inside_region/asks.c");
     let (asking, main) = source.split_once("int main").expect("two parts");
     write(&at, "asking.c", &asking.replace("static double", "double"));
     let declared = "#include <stdio.h>

@@ -41,7 +41,7 @@ double f(const double *x) {
 
 #[test]
 fn uncounted_loops_with_counted_loops() {
-    let at = folder("uncounted");
+    let at = folder("uncounted_loops");
     write(&at, "balance.c", BALANCE);
     for level in 0..4 {
         let values = "--arg x=[1,0.1,0.2,30,2,0.1,0.5,20,4]";

@@ -104,7 +104,7 @@ fn run(at: &std::path::Path, program: &str, workers: u32) -> (f64, f64) {
 
 #[test]
 fn private_arrays_leave_no_shadows() {
-    let at = folder("own_arrays");
+    let at = folder("private_arrays");
     write(&at, "own.c", PROGRAM);
     write(&at, "count.c", COUNT);
     accepts(&at, "cc -O1 -fno-builtin -c count.c -o count.o");

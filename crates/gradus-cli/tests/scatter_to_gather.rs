@@ -77,7 +77,7 @@ fn output(program: &Path, folder: &Path, line: &str) -> String {
 
 #[test]
 fn scatter_to_gather_matches_forward() {
-    let at = folder("gathered");
+    let at = folder("scatter_to_gather");
     std::fs::write(at.join("loops.c"), PROGRAM).expect("written");
     let gradus = Path::new(env!("CARGO_BIN_EXE_gradus"));
     for real in ["-DREAL=double -DLIMIT=1e-13", "-DREAL=float -DLIMIT=1e-5"] {
@@ -97,7 +97,7 @@ fn scatter_to_gather_matches_forward() {
 fn the_report_says_which_loops_were_changed() {
     const THREE: &str = "void three(int n, const double *x, double *y) {
         for (int i = 1; i < n - 1; i++) y[i] = x[i - 1] * x[i] + 2 * x[i + 1]; }";
-    let at = folder("gathered-report");
+    let at = folder("scatter_to_gather-report");
     std::fs::write(at.join("three.c"), THREE).expect("written");
     let gradus = Path::new(env!("CARGO_BIN_EXE_gradus"));
     let said = output(gradus, &at, "grad three.c -f three --wrt x,y -o three.o");

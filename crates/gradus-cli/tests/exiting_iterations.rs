@@ -45,7 +45,7 @@ int main(int argc, char **argv)
 
 #[test]
 fn exiting_loops_are_parallel() {
-    let at = folder("ending_loops");
+    let at = folder("exiting_iterations");
     write(&at, "ends.c", PROGRAM);
     accepts(&at, "cc -O2 ends.c -o serial -lm");
     let said = shell(

@@ -109,7 +109,7 @@ fn same(a: &[f64], b: &[f64]) {
 
 #[test]
 fn gathered_copies_unless_clobbered() {
-    let at = folder("lists");
+    let at = folder("index_arrays");
     build(&at, &["-O2", "--gradus-without=lists"]);
     let kept = gradients(&at, ALL, 1);
     for level in ["-O0", "-O1", "-O2", "-O3"] {
@@ -156,7 +156,7 @@ double f(int n, const double *x, const int *list) {
 
 #[test]
 fn mixed_elements_are_left_alone() {
-    let at = folder("lists-mixed");
+    let at = folder("index_arrays-mixed");
     write(&at, "mixed.c", MIXED);
     for level in ["-O0", "-O2"] {
         accepts(
@@ -190,7 +190,7 @@ void f(int parts, int n, double *t, const int *list, double *out) {
   }
 }
 ";
-    let at = folder("lists-parts");
+    let at = folder("index_arrays-parts");
     write(&at, "parts.c", PARTS);
     let said = accepts(&at, "grad parts.c -f f -o parts.o -- -O2 -fopenmp");
     assert!(
@@ -220,7 +220,7 @@ double f(int n, const double *x) {
   return s;
 }
 ";
-    let at = folder("lists-rows");
+    let at = folder("index_arrays-rows");
     write(&at, "rows.c", ROWS);
     let options = "-- -O2 -fopenmp";
     let said = accepts(&at, &format!("grad rows.c -f f -o rows.o {options}"));

@@ -8,9 +8,9 @@ use support::{accepts, folder, run, shell, write};
 
 #[test]
 fn per_thread_state() {
-    let at = folder("told_apart");
-    write(&at, "program.c", include_str!("told_apart/program.c"));
-    write(&at, "library.c", include_str!("told_apart/library.c"));
+    let at = folder("teams_kept");
+    write(&at, "program.c", include_str!("teams_kept/program.c"));
+    write(&at, "library.c", include_str!("teams_kept/library.c"));
     shell(&at, "clang-22 -O1 -c library.c -o library.o");
     shell(&at, "clang-22 -O1 -fopenmp program.c library.o -o clang");
     let wanted = run(&at, "clang", "", 2, false);
@@ -33,7 +33,7 @@ fn per_thread_state() {
 #[test]
 fn lock_acquire_clobbers() {
     let at = folder("told_apart_locks");
-    write(&at, "it.cpp", include_str!("told_apart/locks.cpp"));
+    write(&at, "it.cpp", include_str!("teams_kept/locks.cpp"));
     for level in ["-O1", "-O2", "-O3"] {
         accepts(&at, &format!("c++ {level} -fopenmp it.cpp -o ours"));
         for workers in [1, 2, 4] {
@@ -51,7 +51,7 @@ fn lock_acquire_clobbers() {
 #[test]
 fn spin_lock_acquire_clobbers() {
     let at = folder("told_apart_words");
-    write(&at, "it.c", include_str!("told_apart/words.c"));
+    write(&at, "it.c", include_str!("teams_kept/words.c"));
     let wanted = "200010007 200010007\n9970000\n40000\n42 42 10 10\n15 2091 42\n";
     for level in ["-O1", "-O2", "-O3"] {
         accepts(&at, &format!("cc {level} -fopenmp it.c -o ours"));

@@ -104,7 +104,7 @@ fn is_close(one: &[f64], other: &[f64], atoms: usize) -> bool {
 
 #[test]
 fn privatized_adds_per_chunk() {
-    let at = folder("summed_parts");
+    let at = folder("privatized_adds");
     write(&at, "packed.c", PROGRAM);
     accepts(&at, "cc -O2 packed.c -o serial -lm");
     let said = shell(

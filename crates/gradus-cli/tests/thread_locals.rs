@@ -164,7 +164,7 @@ fn thread_locals_through_intrinsics() {
 
 #[test]
 fn errno_and_thread_id_per_thread() {
-    let at = folder("own_of_threads");
+    let at = folder("thread_locals");
     write(&at, "own.c", SOURCE);
     for level in ["-O0", "-O1", "-O2", "-O3"] {
         accepts(&at, &format!("cc -fopenmp {level} own.c -o own -lm"));

@@ -95,7 +95,7 @@ fn all_ways_agree(at: &Path) {
 
 #[test]
 fn injective_corners_add_plainly() {
-    let at = folder("named_once");
+    let at = folder("injective_indices");
     write(&at, "corners.c", PROGRAM);
     accepts(&at, "cc -O2 corners.c -o serial -lm");
     let said = shell(

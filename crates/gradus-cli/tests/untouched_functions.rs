@@ -59,7 +59,7 @@ const COURSE: &[&str] = &[
 
 #[test]
 fn benchmark_functions_are_clangs() {
-    let at = folder("originals-course");
+    let at = folder("untouched_functions-course");
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench/enzyme_api.c");
     for (name, level) in COURSE.iter().zip(["-O3", "-O2", "-O1"].iter().cycle()) {
         let flags = format!("{level} -DUSE_ENZYME_API -DCOURSE={name}");
@@ -128,7 +128,7 @@ int main(void)
 
 #[test]
 fn restored_functions_share_state() {
-    let at = folder("originals-shared");
+    let at = folder("untouched_functions-shared");
     write(&at, "a.c", SHARED);
     for flags in ["-O0", "-O1", "-O2 -g", "-O3"] {
         shell(&at, &format!("gradus cc {flags} a.c -o a -lm"));

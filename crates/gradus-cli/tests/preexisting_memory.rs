@@ -52,7 +52,7 @@ const NET: &str = "#include <stdlib.h>
 /// A block reached from a global through another pointer is written, and read by an equal or another path.
 #[test]
 fn memory_behind_globals_is_refused() {
-    let at = folder("from_before");
+    let at = folder("preexisting_memory");
     write(&at, "net.c", NET);
     for level in ["-O0", "-O2"] {
         for function in ["one_way", "two_ways"] {
