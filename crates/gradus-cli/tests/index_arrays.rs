@@ -110,7 +110,7 @@ fn same(a: &[f64], b: &[f64]) {
 #[test]
 fn gathered_copies_unless_clobbered() {
     let at = folder("index_arrays");
-    build(&at, &["-O2", "--gradus-without=lists"]);
+    build(&at, &["-O2", "--gradus-without=index-array-copies"]);
     let kept = gradients(&at, ALL, 1);
     for level in ["-O0", "-O1", "-O2", "-O3"] {
         build(&at, &[level]);

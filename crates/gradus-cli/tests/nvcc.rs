@@ -331,7 +331,7 @@ void neighbour(float *x, float *y, float *z, int n) {
         let output = nvcc(&folder, &format!("-O3 --gpu-report {switch} -c k.cu"));
         text(&output.stdout)
     };
-    let (with, without) = (told(""), told("--gradus-without=fusion"));
+    let (with, without) = (told(""), told("--gradus-without=launch-fusion"));
     let line = "k.cu:2-3: kernel, launched by same\n    together with the launch in line 9, where that can be";
     assert!(with.contains(line), "{with}");
     assert_eq!(with.matches("together").count(), 1, "{with}");
@@ -354,7 +354,7 @@ void go(float *out, float *in, int n) { norm<<<(n + 255) / 256, 256>>>(out, in, 
         let output = nvcc(&folder, &format!("-O3 --gpu-report {switch} -c k.cu"));
         text(&output.stdout)
     };
-    let (with, without) = (told(""), told("--gradus-without=guards"));
+    let (with, without) = (told(""), told("--gradus-without=uniform-guards"));
     assert!(!with.contains("line 2: loop"), "{with}");
     assert!(without.contains("line 2: loop"), "{without}");
 }
@@ -377,9 +377,9 @@ void find(const double *a, const double *u, int *found, int n, int m) {
         succeeds(&nvcc(&folder, &format!("{options} -O3 -c k.cu -o k.o")));
         std::fs::read(folder.join("k.o")).expect("it is there")
     };
-    assert!(made("") != made("--gradus-without=searches"));
+    assert!(made("") != made("--gradus-without=speculative-search"));
     assert!(
-        made("") == made("--gradus-without=multiples"),
+        made("") == made("--gradus-without=sparse-thread-loops"),
         "else the test says nothing"
     );
 }

@@ -118,7 +118,8 @@ fn report_lists_loop_changes() {
 
 #[test]
 fn switches_disable_passes() {
-    let (report, printed) = report_and_output(&folder("par_fusion"), "--gradus-without=fusion");
+    let (report, printed) =
+        report_and_output(&folder("par_fusion"), "--gradus-without=loop-fusion");
     assert_eq!(printed, "205.707140 100 100 0\n");
     assert!(!report.contains("one loop"), "{report}");
     assert!(report.contains("leaves the loop"), "{report}");

@@ -39,7 +39,7 @@ fn ratio(page: &str, size: &str) -> f64 {
 
 #[test]
 fn variance_cost() {
-    assert!(ratio("variance-cost", "100") > 2.0);
+    assert!(ratio("loop-variance-cost", "100") > 2.0);
 }
 
 #[test]
@@ -49,12 +49,12 @@ fn snapshots() {
 
 #[test]
 fn versioning() {
-    assert!(ratio("versioning", "2000") > 2.0);
+    assert!(ratio("alias-versioning", "2000") > 2.0);
 }
 
 #[test]
 fn conditions() {
-    assert!(ratio("conditions", "500") > 2.0);
+    assert!(ratio("save-conditions", "500") > 2.0);
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn shadow_pointers() {
 
 #[test]
 fn backwards() {
-    assert!(ratio("backwards", "100000") > 2.0);
+    assert!(ratio("invert-inductions", "100000") > 2.0);
 }
 
 #[test]
@@ -74,24 +74,24 @@ fn early_frees() {
 
 #[test]
 fn local_loops() {
-    assert!(ratio("local-loops", "1000") > 2.0);
+    assert!(ratio("unroll-local-arrays", "1000") > 2.0);
 }
 
 #[test]
 fn lists() {
-    assert!(ratio("lists", "2000") > 2.0);
+    assert!(ratio("index-array-copies", "2000") > 2.0);
 }
 
 #[test]
 fn replay() {
-    assert!(ratio("replay", "200") > 2.0);
+    assert!(ratio("recompute-loops", "200") > 2.0);
 }
 
 /// The segmented tape saves time: a segment needs less memory than separate blocks only for many frames. In
 /// small, the test shows that without segments the frames are heap blocks.
 #[test]
 fn segment_stack() {
-    let page = "segment-stack";
+    let page = "segmented-tape";
     let (on, off) = (bytes(page, None, "4"), bytes(page, Some(page), "4"));
     assert!(on > 60_000.0, "one segment: {on}");
     assert!(off < 20_000.0, "only the frames: {off}");

@@ -137,42 +137,42 @@ pub struct PassOutcome {
 /// All passes, in the order in which [`lower`] runs each.
 pub const PASSES: &[Pass] = &[
     Pass {
-        name: "fusion",
+        name: "launch-fusion",
         description: "launches of one size, of which one takes by thread what the other leaves, become one",
         run: opt::launch_fusion::run,
     },
     Pass {
-        name: "lockstep",
+        name: "warp-lockstep",
         description: "the threads of a block meet around volatile stores to shared memory",
         run: warp::lockstep::run,
     },
     Pass {
-        name: "turns",
+        name: "cooperative-threads",
         description: "kernels whose threads wait for each other in loops stay grids, whose threads take turns",
         run: cooperative::run,
     },
     Pass {
-        name: "guards",
+        name: "uniform-guards",
         description: "loops that give the same to all threads leave the branches that only some of them take",
         run: opt::uniform_guards::run,
     },
     Pass {
-        name: "barriers",
+        name: "barrier-removal",
         description: "barriers that order nothing are removed",
         run: opt::barrier_removal::run,
     },
     Pass {
-        name: "clamps",
+        name: "clamp-split",
         description: "reads at clamped places become reads side by side",
         run: opt::clamp_split::run,
     },
     Pass {
-        name: "strides",
+        name: "grid-stride",
         description: "loops in which threads stride over what all work on are counted in common",
         run: opt::grid_stride::run,
     },
     Pass {
-        name: "widths",
+        name: "index-width",
         description: "places computed from ranks are computed in the width of addresses",
         run: opt::index_width::run,
     },
@@ -182,17 +182,17 @@ pub const PASSES: &[Pass] = &[
         run: fission::run,
     },
     Pass {
-        name: "grid",
+        name: "grid-to-loops",
         description: "grids become parallel loops over blocks",
         run: grid_to_loops::run,
     },
     Pass {
-        name: "multiples",
+        name: "sparse-thread-loops",
         description: "loops over threads of which only every so many-th does something go by as many",
         run: opt::sparse_thread_loops::run,
     },
     Pass {
-        name: "searches",
+        name: "speculative-search",
         description: "searches look at as many elements at once as lie in one stretch of memory",
         run: opt::speculative_search::run,
     },

@@ -8,7 +8,7 @@ use gradus_ir::Unit;
 /// Steps of a kernel that divides each of `n` elements by the sum of all. Blocks have 8 threads, and the
 /// last blocks have no elements.
 fn steps_of_norm(n: u64) -> u64 {
-    let page = include_str!("../cases/guards/norm.md");
+    let page = include_str!("../cases/uniform-guards/norm.md");
     let program = page
         .split("```gir")
         .nth(1)

@@ -2,9 +2,9 @@
 
 use crate::run::{PASSES, Run, Stop};
 use crate::stages::{differentiate, parallelize};
+use crate::switches;
 use crate::wire::codec;
 use crate::wire::reply::{FunctionInfo, Output};
-use crate::worklist;
 use crate::{Input, OutputKind, ParallelTarget, Reply, Request, Task};
 use gradus_ir::externals::{ExternalFn, SystemFn, lookup};
 use gradus_ir::{Code, Diagnostic, Severity};
@@ -21,7 +21,8 @@ pub fn compile(request: &Request) -> Reply {
 
 /// Like [`compile`], with timings by the caller's clock (nanoseconds by convention).
 pub fn compile_timed(request: &Request, clock: &mut dyn FnMut() -> u64) -> Reply {
-    let mut run = Run::new(request, clock);
+    let request = switches::with_current_names(request);
+    let mut run = Run::new(&request, clock);
     let end = pipeline(&mut run);
     run.finish(end)
 }
@@ -42,7 +43,7 @@ pub fn compile_bytes(
 fn pipeline(run: &mut Run<'_>) -> Result<(), Stop> {
     let request = run.request;
     check_options(run)?;
-    let mut host = run.pass("read", read)?;
+    let mut host = run.pass("parse", read)?;
     if request.options.parallel && parallelize::has_parallel_code(&host) {
         let is_own = |name: &str| {
             let known = lookup(name);
@@ -86,7 +87,7 @@ fn check_options(run: &mut Run<'_>) -> Result<(), Stop> {
         Diagnostic::error(Code::BadOption, message).help(help)
     });
     let mut findings: Vec<Diagnostic> = passes.collect();
-    findings.extend(worklist::options(&options.off).err());
+    findings.extend(switches::options(&options.off).err());
     run.add_diagnostics(findings)
 }
 
@@ -113,7 +114,7 @@ fn read(run: &mut Run<'_>) -> Result<Host, Stop> {
         code: Code::UnreadableInput,
         ..broken
     }))?;
-    run.after_host("read", &host)?;
+    run.after_host("parse", &host)?;
     Ok(host)
 }
 
@@ -183,7 +184,7 @@ pub(crate) fn pre_ad_llvm(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop
     }
     host.set_tape_noinline(true);
     let off = |name: &str| run.request.options.off.iter().any(|off| off == name);
-    host.unroll_local_loops(!off("local-loops"));
+    host.unroll_local_loops(!off("unroll-local-arrays"));
     let pipeline = match run.request.options.parallel {
         true => Pipeline::EarlyOpenMp,
         false => Pipeline::EarlySerial,
@@ -201,9 +202,9 @@ pub(crate) fn early_parallel(run: &mut Run<'_>, host: &mut Host) -> Result<(), S
 }
 
 fn early_as(run: &mut Run<'_>, host: &mut Host, pipeline: Pipeline) -> Result<(), Stop> {
-    run.pass("early", |run| {
+    run.pass("pre-ad-llvm", |run| {
         run.value_or_stop(host.run(pipeline))?;
-        run.after_host("early", host)
+        run.after_host("pre-ad-llvm", host)
     })
 }
 
@@ -215,9 +216,9 @@ fn final_llvm(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     let level = run.request.level;
     let again = |kind: &OutputKind| matches!(kind, OutputKind::Bitcode | OutputKind::LlvmText);
     host.set_tape_noinline(run.request.emit.iter().any(again));
-    run.pass("late", |run| {
+    run.pass("final-llvm", |run| {
         run.value_or_stop(host.run(Pipeline::Late(level.into())))?;
-        run.after_host("late", host)
+        run.after_host("final-llvm", host)
     })
 }
 

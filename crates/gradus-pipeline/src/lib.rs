@@ -24,6 +24,7 @@ mod rewrite_call_sites;
 mod run;
 mod source_words;
 mod stages;
+mod switches;
 mod symbol_lookup;
 mod wire;
 mod worklist;
@@ -40,4 +41,4 @@ pub use crate::wire::request::{
 pub use compile::{compile, compile_bytes, compile_timed};
 pub use run::PASSES;
 pub use source_words::{PreservedSource, WrittenRegistration, may_hold_words, preserve_words};
-pub use worklist::SWITCHES;
+pub use switches::SWITCHES;

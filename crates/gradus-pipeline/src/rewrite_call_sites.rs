@@ -7,7 +7,7 @@
 //!    S1) adjoint stores do not clobber primal loads, hence loaded values survive until the next call.
 
 use crate::stages::simplify;
-use crate::worklist::Made;
+use crate::worklist::DerivativeRecord;
 use gradus_ad::{Mode, Variant, Versions};
 use gradus_analysis::{Alias, AliasOptions, CallGraph, Effects};
 use gradus_ir::{Body, Builder, FuncId, Op, OpKind, Region, Unit};
@@ -18,7 +18,11 @@ const INLINED_CALLS_MAX: usize = 4;
 const INLINED_OPS_MAX: usize = 1000;
 
 /// Rewrites the calls of derivatives in `callers`.
-pub(crate) fn rewrite_derivative_calls(unit: &mut Unit, made: &[Vec<Made>], callers: &[FuncId]) {
+pub(crate) fn rewrite_derivative_calls(
+    unit: &mut Unit,
+    made: &[Vec<DerivativeRecord>],
+    callers: &[FuncId],
+) {
     if callers.is_empty() {
         return;
     }
@@ -26,7 +30,7 @@ pub(crate) fn rewrite_derivative_calls(unit: &mut Unit, made: &[Vec<Made>], call
         .iter()
         .flat_map(|list| versioned_derivatives(list))
         .collect();
-    let whole = |made: &&Made| made.variant.mode == Mode::Combined;
+    let whole = |made: &&DerivativeRecord| made.variant.mode == Mode::Combined;
     let derivatives: Vec<FuncId> = (made.iter().flatten().filter(whole))
         .map(|made| made.func)
         .collect();
@@ -53,7 +57,9 @@ struct VersionedDerivative<'a> {
 }
 
 /// Returns the derivatives of a root with a run-time alias check.
-fn versioned_derivatives(made: &[Made]) -> impl Iterator<Item = (FuncId, VersionedDerivative<'_>)> {
+fn versioned_derivatives(
+    made: &[DerivativeRecord],
+) -> impl Iterator<Item = (FuncId, VersionedDerivative<'_>)> {
     let tests = made.iter().filter(|made| !made.checked_pairs.is_empty());
     tests.filter_map(|test| {
         let disjoint = Variant {

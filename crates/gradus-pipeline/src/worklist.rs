@@ -14,16 +14,15 @@ use crate::requests::{Root, Roots};
 use crate::run::{Run, Stop};
 use crate::stages::parallelize::{DETERMINISTIC_REASON, remarks};
 use crate::stages::simplify;
-use gradus_ad::{
-    ConcurrencySummary, Derived, Mode, Options, ProgramFacts, Report, Variant, differentiate,
-};
+use crate::switches;
+use gradus_ad::{ConcurrencySummary, Derived, Mode, ProgramFacts, Report, Variant, differentiate};
 use gradus_analysis::{CallGraph, Callee};
 use gradus_ir::{Body, Code, Diagnostic, FuncId, Unit};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// An emitted derivative, for the report.
 #[derive(Clone, Debug)]
-pub(crate) struct Made {
+pub(crate) struct DerivativeRecord {
     /// The variant.
     pub variant: Variant,
     /// The function.
@@ -43,8 +42,8 @@ pub(crate) fn differentiate_all(
     unit: &mut Unit,
     roots: &Roots,
     rules: &CustomDerivatives,
-) -> Result<Vec<Vec<Made>>, Stop> {
-    let mut made: Vec<Vec<Made>> = vec![Vec::new(); roots.list.len()];
+) -> Result<Vec<Vec<DerivativeRecord>>, Stop> {
+    let mut made: Vec<Vec<DerivativeRecord>> = vec![Vec::new(); roots.list.len()];
     let mut pending: Vec<usize> = (0..roots.list.len()).collect();
     let (mut prepared, mut failed) = (HashSet::new(), false);
     while !pending.is_empty() {
@@ -68,9 +67,9 @@ pub(crate) fn differentiate_all(
             match list {
                 Ok(list) => {
                     let functions: Vec<FuncId> = list.iter().map(|m| m.func).collect();
-                    run.pass("simplify-derivatives", |run| {
+                    run.pass("dead-derivative-code", |run| {
                         simplify::clean_derivatives(unit, &functions);
-                        run.after_unit("simplify-derivatives", unit)
+                        run.after_unit("dead-derivative-code", unit)
                     })?;
                     Roots::release_variant_symbols(unit, &functions);
                     made[at] = list;
@@ -100,22 +99,36 @@ pub(crate) fn differentiate_all(
 
 /// Turns scatter loops into gather loops after all derivatives are emitted: differentiation reads plain
 /// loops.
-fn gather(run: &mut Run<'_>, unit: &mut Unit, made: &mut [Vec<Made>]) -> Result<(), Stop> {
-    if run.request.options.off.iter().any(|o| o == "gather") {
+fn gather(
+    run: &mut Run<'_>,
+    unit: &mut Unit,
+    made: &mut [Vec<DerivativeRecord>],
+) -> Result<(), Stop> {
+    if run
+        .request
+        .options
+        .off
+        .iter()
+        .any(|o| o == "scatter-to-gather")
+    {
         return Ok(());
     }
-    run.pass("gather", |run| {
+    run.pass("scatter-to-gather", |run| {
         let functions: Vec<FuncId> = made.iter().flatten().map(|m| m.func).collect();
         let gathered = simplify::gather(unit, &functions);
         for (made, count) in made.iter_mut().flatten().zip(gathered) {
             made.gather_loops = count;
         }
-        run.after_unit("gather", unit)
+        run.after_unit("scatter-to-gather", unit)
     })
 }
 
 /// Replaces atomic adds in parallel loops by plain adds, after the last differentiation.
-fn plain_adds(run: &mut Run<'_>, unit: &mut Unit, made: &mut [Vec<Made>]) -> Result<(), Stop> {
+fn plain_adds(
+    run: &mut Run<'_>,
+    unit: &mut Unit,
+    made: &mut [Vec<DerivativeRecord>],
+) -> Result<(), Stop> {
     if run.request.may_be_read_again() {
         return Ok(());
     }
@@ -123,8 +136,8 @@ fn plain_adds(run: &mut Run<'_>, unit: &mut Unit, made: &mut [Vec<Made>]) -> Res
         &str,
         fn(&mut Unit, &[FuncId], bool) -> Vec<simplify::Locations>,
     ); 2] = [
-        ("private-sums", simplify::private_sums),
-        ("rounds", simplify::rounds),
+        ("privatize-adds", simplify::private_sums),
+        ("two-phase-adds", simplify::rounds),
     ];
     let few = run.request.options.few_adds;
     for (way, (name, pass)) in passes.into_iter().enumerate() {
@@ -146,40 +159,60 @@ fn plain_adds(run: &mut Run<'_>, unit: &mut Unit, made: &mut [Vec<Made>]) -> Res
 }
 
 /// Unrolls and jams serial reductions of derivatives, after all are emitted.
-fn jam(run: &mut Run<'_>, unit: &mut Unit, made: &[Vec<Made>]) -> Result<(), Stop> {
-    if run.request.options.off.iter().any(|o| o == "jam") {
+fn jam(run: &mut Run<'_>, unit: &mut Unit, made: &[Vec<DerivativeRecord>]) -> Result<(), Stop> {
+    if run
+        .request
+        .options
+        .off
+        .iter()
+        .any(|o| o == "unroll-and-jam")
+    {
         return Ok(());
     }
-    run.pass("jam", |run| {
+    run.pass("unroll-and-jam", |run| {
         let functions: Vec<FuncId> = made.iter().flatten().map(|m| m.func).collect();
         simplify::jam(unit, &functions);
-        run.after_unit("jam", unit)
+        run.after_unit("unroll-and-jam", unit)
     })
 }
 
 /// Versions short update loops, after the last differentiation.
-fn short_rows(run: &mut Run<'_>, unit: &mut Unit, made: &[Vec<Made>]) -> Result<(), Stop> {
-    let off = run.request.options.off.iter().any(|o| o == "short-rows");
+fn short_rows(
+    run: &mut Run<'_>,
+    unit: &mut Unit,
+    made: &[Vec<DerivativeRecord>],
+) -> Result<(), Stop> {
+    let off = run
+        .request
+        .options
+        .off
+        .iter()
+        .any(|o| o == "short-trip-versioning");
     if off || run.request.may_be_read_again() {
         return Ok(());
     }
-    run.pass("short-rows", |run| {
+    run.pass("short-trip-versioning", |run| {
         let functions: Vec<FuncId> = made.iter().flatten().map(|m| m.func).collect();
         simplify::short_rows(unit, &functions);
-        run.after_unit("short-rows", unit)
+        run.after_unit("short-trip-versioning", unit)
     })
 }
 
 /// Staggers the shadows of large blocks, after the last differentiation.
-fn stagger(run: &mut Run<'_>, unit: &mut Unit, made: &[Vec<Made>]) -> Result<(), Stop> {
-    let off = run.request.options.off.iter().any(|o| o == "stagger");
+fn stagger(run: &mut Run<'_>, unit: &mut Unit, made: &[Vec<DerivativeRecord>]) -> Result<(), Stop> {
+    let off = run
+        .request
+        .options
+        .off
+        .iter()
+        .any(|o| o == "stagger-allocations");
     if off || run.request.may_be_read_again() {
         return Ok(());
     }
-    run.pass("stagger", |run| {
+    run.pass("stagger-allocations", |run| {
         let functions: Vec<FuncId> = made.iter().flatten().map(|m| m.func).collect();
         simplify::stagger(unit, &functions);
-        run.after_unit("stagger", unit)
+        run.after_unit("stagger-allocations", unit)
     })
 }
 
@@ -245,14 +278,14 @@ fn find_winners(
     unit: &mut Unit,
     root: &Root,
 ) -> Result<Vec<(FuncId, Box<Body>)>, Stop> {
-    if run.request.options.off.iter().any(|o| o == "winners") {
+    if run.request.options.off.iter().any(|o| o == "argminmax") {
         return Ok(Vec::new());
     }
     let closure = CallGraph::of(unit, &[root.variant.func]);
     let mut plain = Vec::new();
-    run.pass("winners", |run| {
+    run.pass("argminmax", |run| {
         plain = simplify::winners(unit, &closure);
-        run.after_unit("winners", unit)
+        run.after_unit("argminmax", unit)
     })?;
     Ok(plain)
 }
@@ -264,16 +297,21 @@ fn copy_lists(
     unit: &mut Unit,
     root: &Root,
 ) -> Result<Vec<(FuncId, Box<Body>)>, Stop> {
-    let off = run.request.options.off.iter().any(|o| o == "lists");
+    let off = run
+        .request
+        .options
+        .off
+        .iter()
+        .any(|o| o == "index-array-copies");
     if off || root.variant.mode == Mode::Forward {
         return Ok(Vec::new());
     }
     let closure = CallGraph::of(unit, &[root.variant.func]);
     let combined = (root.variant.mode == Mode::Combined).then_some(root.variant.func);
     let mut plain = Vec::new();
-    run.pass("lists", |run| {
+    run.pass("index-array-copies", |run| {
         plain = simplify::lists(unit, &closure, combined);
-        run.after_unit("lists", unit)
+        run.after_unit("index-array-copies", unit)
     })?;
     Ok(plain)
 }
@@ -284,7 +322,7 @@ fn make(
     unit: &mut Unit,
     root: &Root,
     rules: &CustomDerivatives,
-) -> Result<Vec<Made>, Stop> {
+) -> Result<Vec<DerivativeRecord>, Stop> {
     let asked = gradus_ad::Root {
         func: root.variant.func,
         args: root.variant.args.clone(),
@@ -294,7 +332,7 @@ fn make(
     if !refused.is_empty() {
         return Err(stop_at_request(run, root, refused));
     }
-    let facts = run.pass("facts", |run| match ProgramFacts::of(unit, &asked) {
+    let facts = run.pass("analyze", |run| match ProgramFacts::of(unit, &asked) {
         Ok(facts) => Ok(facts),
         Err(findings) => Err(stop_at_request(run, root, findings)),
     })?;
@@ -313,8 +351,8 @@ fn variants(
     root: &Root,
     facts: &ProgramFacts,
     rules: &CustomDerivatives,
-) -> Result<Vec<Made>, Stop> {
-    let options = match options(&run.request.options.off) {
+) -> Result<Vec<DerivativeRecord>, Stop> {
+    let options = match switches::options(&run.request.options.off) {
         Ok(options) => options,
         Err(finding) => return Err(run.refuse(finding)),
     };
@@ -364,7 +402,7 @@ fn variants(
                         work.push(need);
                     }
                 }
-                made.push(Made {
+                made.push(DerivativeRecord {
                     variant,
                     func,
                     report,
@@ -403,7 +441,7 @@ fn variants(
 }
 
 /// Returns for each concurrent derivative the derivative for exclusive runs, if emitted.
-fn exclusive_versions(made: &[Made]) -> HashMap<FuncId, FuncId> {
+fn exclusive_versions(made: &[DerivativeRecord]) -> HashMap<FuncId, FuncId> {
     let others: HashMap<&Variant, FuncId> =
         made.iter().map(|one| (&one.variant, one.func)).collect();
     let beside = made.iter().filter(|one| one.variant.concurrent);
@@ -418,7 +456,7 @@ fn exclusive_versions(made: &[Made]) -> HashMap<FuncId, FuncId> {
 }
 
 /// Returns the record of a derivative that only calls others.
-fn thunk_record((func, needs): custom_derivatives::Made, exclusive: bool) -> Derived {
+fn thunk_record((func, needs): custom_derivatives::CustomVariant, exclusive: bool) -> Derived {
     Derived {
         func,
         required_variants: needs,
@@ -441,95 +479,4 @@ fn stop_at_request(run: &mut Run<'_>, root: &Root, findings: Vec<Diagnostic>) ->
         });
     let _ = run.add_diagnostics(asked.collect());
     Stop
-}
-
-/// The names of the switches for [`crate::Options::off`].
-pub const SWITCHES: &[&str] = &[
-    "simplify",
-    "winners",
-    "lists",
-    "gather",
-    "private-sums",
-    "rounds",
-    "jam",
-    "short-rows",
-    "stagger",
-    "local-loops",
-    "alias-scopes",
-    "variance-cost",
-    "recompute",
-    "redo-calls",
-    "early-frees",
-    "backwards",
-    "conditions",
-    "shadow-pointers",
-    "segment-stack",
-    "snapshots",
-    "versioning",
-    "replay",
-    "replay-cost",
-];
-
-/// The switches of lowering for kernels and parallel loops.
-const LOWERING_SWITCHES: &[&str] = &[
-    "barrier-removal",
-    "min-cut",
-    "interchange",
-    "clamps",
-    "guards",
-    "fusion",
-    "searches",
-    "multiples",
-    "turns",
-    "race-freedom",
-];
-
-/// Returns the options of differentiation with the listed switches off.
-///
-/// # Errors
-/// An unknown switch.
-pub(crate) fn options(off: &[String]) -> Result<Options, Diagnostic> {
-    let mut options = Options::default();
-    for name in off {
-        match name.as_str() {
-            "simplify" | "winners" | "lists" | "gather" | "private-sums" | "rounds" | "jam"
-            | "short-rows" | "stagger" | "local-loops" => {}
-            name if LOWERING_SWITCHES.contains(&name) => {}
-            "alias-scopes" => options.alias_scopes = false,
-            "variance-cost" => options.loop_variance_cost = false,
-            "recompute" => options.recompute = false,
-            "redo-calls" => options.recompute_calls = false,
-            "early-frees" => options.early_frees = false,
-            "backwards" => options.invert_inductions = false,
-            "conditions" => options.save_conditions = false,
-            "shadow-pointers" => options.shadow_pointers = false,
-            "segment-stack" => options.segmented_tape = false,
-            "snapshots" => options.snapshots = false,
-            "versioning" => options.alias_versioning = false,
-            "replay" => options.recompute_loops = false,
-            "replay-cost" => options.recompute_loops_cost = false,
-            _ => {
-                let message = format!("there is no switch `{name}`");
-                let help = format!(
-                    "there are {}",
-                    [SWITCHES, LOWERING_SWITCHES].concat().join(", ")
-                );
-                return Err(Diagnostic::error(Code::BadOption, message).help(help));
-            }
-        }
-    }
-    Ok(options)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_switch_is_understood() {
-        for name in [SWITCHES, LOWERING_SWITCHES].concat() {
-            assert!(options(&[name.to_string()]).is_ok(), "{name}");
-        }
-        assert!(options(&["nothing".to_string()]).is_err());
-    }
 }

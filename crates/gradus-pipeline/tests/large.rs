@@ -126,14 +126,14 @@ fn long_derivatives_are_split() {
             emit: vec![OutputKind::Object, OutputKind::Header],
             options: Options {
                 verify_each: true,
-                dump_after: vec!["call-sites".into(), "cut".into()],
+                dump_after: vec!["rewrite-call-sites".into(), "split-functions".into()],
                 ..Options::default()
             },
         });
         compare(&reply);
         let dump = |pass: &str| reply.dumps.iter().find(|dump| dump.pass == pass);
-        let [before, after] =
-            ["call-sites", "cut"].map(|p| lengths(&dump(p).expect("a dump").text));
+        let [before, after] = ["rewrite-call-sites", "split-functions"]
+            .map(|p| lengths(&dump(p).expect("a dump").text));
         let longest = |lengths: &[usize]| lengths.iter().max().copied().unwrap_or_default();
         assert!(longest(&before) > 8000, "{before:?}");
         assert!(longest(&after) < 6000, "{after:?}");

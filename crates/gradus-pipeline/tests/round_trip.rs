@@ -36,7 +36,7 @@ fn calls_and_loops_are_left_to_the_optimiser() {
         emit: vec![OutputKind::Object],
         options: Options {
             verify_each: true,
-            dump_after: vec!["read".into(), "export".into()],
+            dump_after: vec!["parse".into(), "export".into()],
             ..Options::default()
         },
     });
@@ -50,7 +50,7 @@ fn calls_and_loops_are_left_to_the_optimiser() {
     };
     // Neither inlined nor unrolled, and no additional branch.
     let words = ["@half(", "sdiv", "br i1"];
-    assert_eq!(counts(text("read"), &words), [2, 1, 2]);
+    assert_eq!(counts(text("parse"), &words), [2, 1, 2]);
     let after = counts(text("export"), &words);
     assert_eq!(after[..2], [2, 1]);
     assert!(after[2] <= 2, "{}", text("export"));

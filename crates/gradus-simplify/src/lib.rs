@@ -63,27 +63,27 @@ pub const PASSES: &[Pass] = &[
         run: scalar::fold::run,
     },
     Pass {
-        name: "canonical",
+        name: "float-bit-idioms",
         about: "absolute values, signs and loads written with integers become what they mean",
         run: scalar::float_bit_idioms::run,
     },
     Pass {
-        name: "structure",
+        name: "control-flow",
         about: "branches on constants, empty branches, equal merges, loops of no or one run",
         run: control::control_flow::run,
     },
     Pass {
-        name: "decided",
+        name: "known-conditions",
         about: "conditions are constants where a branch or a loop has asked them",
         run: scalar::known_conditions::run,
     },
     Pass {
-        name: "steps",
+        name: "branch-to-select",
         about: "branches that move a value on or leave it move it by nothing",
         run: control::branch_to_select::run,
     },
     Pass {
-        name: "carried",
+        name: "loop-carried",
         about: "carried values and results that never change or stand twice",
         run: loops::loop_carried::run,
     },
@@ -93,37 +93,37 @@ pub const PASSES: &[Pass] = &[
         run: scalar::cse::run,
     },
     Pass {
-        name: "forward",
+        name: "load-forwarding",
         about: "loads of what was stored or loaded before, calls that were made before",
         run: memory::load_forwarding::run,
     },
     Pass {
-        name: "anticipate",
+        name: "hoist-spawn-calls",
         about: "calls that a task and what follows its spawn both make are made before it",
         run: parallel::hoist_spawn_calls::run,
     },
     Pass {
-        name: "repeats",
+        name: "idempotent-loops",
         about: "loops of which each iteration does the same over again run once",
         run: loops::idempotent_loops::run,
     },
     Pass {
-        name: "unread",
+        name: "dead-memory",
         about: "memory that is only written and updated",
         run: memory::dead_memory::run,
     },
     Pass {
-        name: "join",
+        name: "merge-branches",
         about: "branches on one condition that make and free a block are one",
         run: control::merge_branches::run,
     },
     Pass {
-        name: "hoist",
+        name: "licm",
         about: "what does not vary leaves loops",
         run: loops::licm::run,
     },
     Pass {
-        name: "loops",
+        name: "loop-to-for",
         about: "counted loops become for",
         run: loops,
     },
@@ -138,42 +138,42 @@ pub const PASSES: &[Pass] = &[
         run: loops::unswitch::run,
     },
     Pass {
-        name: "gather",
+        name: "scatter-to-gather",
         about: "adds that neighbouring iterations make to one place are made once",
         run: derivative::scatter_to_gather::run,
     },
     Pass {
-        name: "lists",
+        name: "index-array-copies",
         about: "arrays that loops read through lists of indices are copied for them",
         run: derivative::index_array_copies::run,
     },
     Pass {
-        name: "winners",
+        name: "argminmax",
         about: "what a loop's least or greatest number is made of is computed of the iteration that gave it",
         run: |unit, body, facts| recompute_argminmax(unit, body, facts) > 0,
     },
     Pass {
-        name: "private-sums",
+        name: "privatize-adds",
         about: "sums that all iterations of a loop add to become sums of a few parts of it",
         run: derivative::accumulation::run_parts,
     },
     Pass {
-        name: "rounds",
+        name: "two-phase-adds",
         about: "sums that neighbouring iterations add to are added to in rounds of parts that lie apart",
         run: derivative::accumulation::run_rounds,
     },
     Pass {
-        name: "jam",
+        name: "unroll-and-jam",
         about: "sums that wait for themselves run side by side",
         run: loops::unroll_and_jam::run,
     },
     Pass {
-        name: "short-rows",
+        name: "short-trip-versioning",
         about: "short rows that the next row updates again are not vectorised",
         run: loops::short_trip_versioning::run,
     },
     Pass {
-        name: "stagger",
+        name: "stagger-allocations",
         about: "large zeroed blocks begin some cache lines further on than others",
         run: memory::stagger_allocations::run,
     },
@@ -192,24 +192,24 @@ pub const PASSES: &[Pass] = &[
 /// Order of the passes in [`simplify`].
 pub const ORDER: &[&str] = &[
     "promote",
-    "canonical",
-    "decided",
+    "float-bit-idioms",
+    "known-conditions",
     "fold",
-    "structure",
+    "control-flow",
     "cse",
-    "anticipate",
-    "forward",
-    "carried",
-    "hoist",
-    "loops",
+    "hoist-spawn-calls",
+    "load-forwarding",
+    "loop-carried",
+    "licm",
+    "loop-to-for",
     "fold",
-    "structure",
-    "steps",
-    "carried",
+    "control-flow",
+    "branch-to-select",
+    "loop-carried",
     "cse",
-    "repeats",
-    "unread",
-    "join",
+    "idempotent-loops",
+    "dead-memory",
+    "merge-branches",
     "dce",
 ];
 
@@ -218,7 +218,7 @@ pub const ORDER: &[&str] = &[
 /// - `steps` emits more ops to expose reductions.
 /// - `repeats` would shorten a program that repeats work deliberately.
 /// - `join` duplicates code without benefit for execution.
-const FOR_DIFFERENTIATION: &[&str] = &["steps", "repeats", "join"];
+const FOR_DIFFERENTIATION: &[&str] = &["branch-to-select", "idempotent-loops", "merge-branches"];
 
 /// Maximum number of repetitions of the order.
 const REPETITIONS_MAX: usize = 3;

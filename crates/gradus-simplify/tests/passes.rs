@@ -142,7 +142,7 @@ fn sign_masks_become_float_ops() {
         return %c
     }";
     expect_result(
-        "canonical",
+        "float-bit-idioms",
         text,
         &["%0 = call @llvm.fabs.f64(%x)", "return %0"],
     );
@@ -152,7 +152,7 @@ fn sign_masks_become_float_ops() {
         %c = bitcast %b -> f64
         return %c
     }";
-    expect_result("canonical", text, &["%0 = fneg %x", "return %0"]);
+    expect_result("float-bit-idioms", text, &["%0 = fneg %x", "return %0"]);
     let text = "func @f(%x: f64, %y: f64) -> f64 {
         %a = bitcast %x -> i64
         %b = and %a, 9223372036854775807
@@ -163,7 +163,7 @@ fn sign_masks_become_float_ops() {
         return %f
     }";
     expect_result(
-        "canonical",
+        "float-bit-idioms",
         text,
         &["%0 = call @llvm.copysign.f64(%x, %y)", "return %0"],
     );
@@ -174,7 +174,7 @@ fn sign_masks_become_float_ops() {
         %c = bitcast %b -> <2 x f32>
         return %c
     }";
-    let printed = after_passes("canonical", text);
+    let printed = after_passes("float-bit-idioms", text);
     let said = inner_lines(&printed);
     assert!(
         said[0].contains("fneg") && said[1].contains("shuffle"),
@@ -187,7 +187,10 @@ fn sign_masks_become_float_ops() {
         %c = bitcast %b -> f64
         return %c
     }";
-    assert_eq!(inner_lines(&after_passes("canonical", text)).len(), 4);
+    assert_eq!(
+        inner_lines(&after_passes("float-bit-idioms", text)).len(),
+        4
+    );
 }
 
 #[test]
@@ -200,7 +203,7 @@ fn float_bits_use_float_accesses() {
         return %x
     }";
     expect_result(
-        "canonical",
+        "float-bit-idioms",
         text,
         &["%0 = load %p -> f64", "store %0, %q", "return %0"],
     );
@@ -217,7 +220,7 @@ fn branch_on_constant_becomes_its_arm() {
         }
         return %r
     }";
-    expect_result("structure", text, &["%y = fadd %x, %x", "return %y"]);
+    expect_result("control-flow", text, &["%y = fadd %x, %x", "return %y"]);
 }
 
 #[test]
@@ -232,7 +235,7 @@ fn empty_branch_becomes_select() {
         return %t
     }";
     expect_result(
-        "structure",
+        "control-flow",
         text,
         &["%0 = select %c, %x, %y", "%t = fadd %0, %y", "return %t"],
     );
@@ -250,7 +253,7 @@ fn short_trip_loops_are_unfolded() {
         }
         return %s
     }";
-    expect_result("structure", text, &["%b = fmul %x, 2.0", "return %b"]);
+    expect_result("control-flow", text, &["%b = fmul %x, 2.0", "return %b"]);
     let text = "func @f(%x: f64) -> f64 {
         %r = loop iter(%a = %x) -> f64 {
             %b = fmul %a, 2.0
@@ -258,7 +261,7 @@ fn short_trip_loops_are_unfolded() {
         }
         return %r
     }";
-    expect_result("structure", text, &["%b = fmul %x, 2.0", "return %b"]);
+    expect_result("control-flow", text, &["%b = fmul %x, 2.0", "return %b"]);
 }
 
 #[test]
@@ -296,7 +299,7 @@ fn square_sums_start_with_minus_zero() {
         return %r
     }";
     let begins = |text: &str| {
-        let after = after_passes("carried", text);
+        let after = after_passes("loop-carried", text);
         let minus = after.contains("(%a = -0.0)");
         assert!(minus || after.contains("(%a = 0.0)"), "{after}");
         minus
@@ -352,7 +355,7 @@ fn loads_are_forwarded_until_clobber() {
         %u = fadd %t, %k
         return %u
     }";
-    let result = after_passes("forward", text);
+    let result = after_passes("load-forwarding", text);
     assert_eq!(result.matches("load").count(), 2, "{result}");
     assert!(
         result.contains("fadd %s, %x") && result.contains("fadd %t, %m"),
@@ -376,7 +379,7 @@ fn variant_ops_stay_in_loops() {
         }
         return %r
     }";
-    let result = after_passes("hoist", text);
+    let result = after_passes("licm", text);
     let before_loop = result.split("for %i").next().unwrap_or_default();
     assert!(before_loop.contains("mul %n, 3"), "{result}");
     // The loop may not execute: a division by zero has an infinite derivative, a load may fault.
@@ -386,7 +389,7 @@ fn variant_ops_stay_in_loops() {
     );
     // With at least one iteration, both ops are hoisted.
     let sure = text.replace("for %i < %n", "for %i < 7");
-    let result = after_passes("hoist", &sure);
+    let result = after_passes("licm", &sure);
     let before_loop = result.split("for %i").next().unwrap_or_default();
     assert!(
         before_loop.contains("fdiv") && before_loop.contains("load"),
@@ -394,7 +397,7 @@ fn variant_ops_stay_in_loops() {
     );
     // A load from memory that the loop writes is not hoisted.
     let writing = sure.replace("%s = fadd %a, %q", "store %a, %p\n %s = fadd %a, %q");
-    let result = after_passes("hoist", &writing);
+    let result = after_passes("licm", &writing);
     let before_loop = result.split("for %i").next().unwrap_or_default();
     assert!(!before_loop.contains("load"), "{result}");
 }

@@ -57,7 +57,7 @@ fn every_pass_is_exercised() {
         at_work.extend(effective_passes(&program.text).unwrap_or_default());
     }
     // No generated thread waits in a loop for another: `waits.cu` and the pass's cases cover such loops.
-    at_work.insert("turns");
+    at_work.insert("cooperative-threads");
     let idle = gradus_gpu::PASSES.iter().map(|pass| pass.name);
     let idle: Vec<&str> = idle.filter(|name| !at_work.contains(name)).collect();
     assert!(idle.is_empty(), "nothing to do for {idle:?}");

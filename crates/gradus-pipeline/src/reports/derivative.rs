@@ -1,14 +1,14 @@
 //! The derivative report as text: activity, saved values with reasons, operation counts.
 
 use crate::requests::source_arguments;
-use crate::worklist::Made;
+use crate::worklist::DerivativeRecord;
 use gradus_ad::{ArgActivity, Mode, ParallelLoop, ResultActivity, SavedValue, Versions};
 use gradus_ir::{SourceSpan, Unit};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// Returns the report on all functions emitted for each root.
-pub(crate) fn report(unit: &Unit, roots: &[Vec<Made>]) -> String {
+pub(crate) fn report(unit: &Unit, roots: &[Vec<DerivativeRecord>]) -> String {
     let mut text = String::new();
     for made in roots {
         for (number, one) in made.iter().enumerate() {
@@ -21,7 +21,7 @@ pub(crate) fn report(unit: &Unit, roots: &[Vec<Made>]) -> String {
     text
 }
 
-fn describe(text: &mut String, unit: &Unit, made: &Made, callee: bool) {
+fn describe(text: &mut String, unit: &Unit, made: &DerivativeRecord, callee: bool) {
     let function = &unit.functions[made.variant.func];
     let name = function.source_name.as_ref().unwrap_or(&function.name);
     let what = match made.variant.mode {
@@ -149,7 +149,7 @@ fn parallel_loop_line(text: &mut String, one: &ParallelLoop, indent: &str) {
 }
 
 /// Returns the activity of each argument and of the result.
-fn arguments(unit: &Unit, made: &Made) -> String {
+fn arguments(unit: &Unit, made: &DerivativeRecord) -> String {
     let variant = &made.variant;
     let mut list: Vec<String> = source_arguments(unit, variant.func)
         .into_iter()
@@ -269,7 +269,7 @@ fn tape_entries(text: &mut String, kept: &[SavedValue], indent: &str) {
 }
 
 /// Returns the most expensive entry of these roots' tapes, with the source line.
-pub(crate) fn most_expensive_entry(roots: &[Vec<Made>]) -> Option<String> {
+pub(crate) fn most_expensive_entry(roots: &[Vec<DerivativeRecord>]) -> Option<String> {
     let kept = roots.iter().flatten().flat_map(|made| &made.report.saved);
     let kept = kept.max_by(|a, b| {
         let bytes = a.total_bytes.total_cmp(&b.total_bytes);

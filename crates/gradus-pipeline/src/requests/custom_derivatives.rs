@@ -36,7 +36,7 @@ pub(crate) struct CustomDerivatives {
 }
 
 /// A variant that calls registered functions: the function, and the required variants.
-pub(crate) type Made = (FuncId, Vec<Variant>);
+pub(crate) type CustomVariant = (FuncId, Vec<Variant>);
 
 impl CustomDerivatives {
     /// Returns true if a function has a registration.
@@ -53,7 +53,7 @@ impl CustomDerivatives {
         &self,
         unit: &mut Unit,
         variant: &Variant,
-    ) -> Option<Result<Made, Diagnostic>> {
+    ) -> Option<Result<CustomVariant, Diagnostic>> {
         let gradient = self.gradients.get(&variant.func);
         let derivative = self.derivatives.get(&variant.func);
         let called = match (variant.mode, gradient, derivative) {
@@ -90,7 +90,7 @@ fn misfit(unit: &Unit, variant: &Variant, message: &str) -> Diagnostic {
 }
 
 /// Emits a combined derivative: augmented primal, then reverse function.
-fn emit_combined(unit: &mut Unit, variant: &Variant) -> Made {
+fn emit_combined(unit: &mut Unit, variant: &Variant) -> CustomVariant {
     let split = |mode, primal_result| Variant {
         mode,
         primal_result,

@@ -15,7 +15,7 @@ use crate::run::{Run, Stop};
 use crate::stages::parallelize;
 use crate::symbol_lookup::resolve;
 use crate::wire::reply::{Derivative, Output};
-use crate::worklist::{self, Made};
+use crate::worklist::{self, DerivativeRecord};
 use crate::{GradRequest, GradTask, Level, OutputKind, Task, debug_pointee_types, registrations};
 use gradus_ad::{Mode, Report};
 use gradus_edit::SplitLimits;
@@ -106,9 +106,9 @@ pub(crate) fn differentiate(run: &mut Run<'_>, host: &mut Host) -> Result<(), St
             return Err(stop);
         }
     };
-    run.pass("call-sites", |run| {
+    run.pass("rewrite-call-sites", |run| {
         rewrite_call_sites::rewrite_derivative_calls(&mut imported.unit, &made, &requests.changed);
-        run.after_unit("call-sites", &imported.unit)
+        run.after_unit("rewrite-call-sites", &imported.unit)
     })?;
     rules.remove_opaque_bodies(&mut imported.unit);
     if request.options.device.is_none() {
@@ -124,9 +124,9 @@ pub(crate) fn differentiate(run: &mut Run<'_>, host: &mut Host) -> Result<(), St
         let row = derivative::most_expensive_entry(&made).unwrap_or_default();
         gradus_ad::check_private_allocations(&mut imported.unit, &mut functions, &row);
     }
-    run.pass("cut", |run| {
+    run.pass("split-functions", |run| {
         split_long_derivatives(run, &mut imported.unit, &mut functions);
-        run.after_unit("cut", &imported.unit)
+        run.after_unit("split-functions", &imported.unit)
     })?;
     run.pass("export", |run| {
         export(run, host, &imported.unit, &requests, &functions)
@@ -147,7 +147,7 @@ fn finalize_derivatives(
     run: &mut Run<'_>,
     unit: &mut Unit,
     requests: &Requests,
-    made: &[Vec<Made>],
+    made: &[Vec<DerivativeRecord>],
 ) -> Result<(), Stop> {
     let sizes = finalize_tape_sizes(unit, &requests.roots, made);
     run.add_diagnostics(sizes)?;
@@ -247,7 +247,11 @@ fn mark_program_functions(task: &Task, unit: &mut Unit) {
 }
 
 /// Returns warnings for derivatives that are zero for all arguments.
-fn zero_derivative_warnings(unit: &Unit, roots: &Roots, made: &[Vec<Made>]) -> Vec<Diagnostic> {
+fn zero_derivative_warnings(
+    unit: &Unit,
+    roots: &Roots,
+    made: &[Vec<DerivativeRecord>],
+) -> Vec<Diagnostic> {
     let of_root = |root: &Root| {
         let primal = &unit.functions[root.variant.func];
         let name = primal.source_name.as_ref().unwrap_or(&primal.name);
@@ -295,14 +299,18 @@ fn help_on_output(unit: &Unit, root: &Root) -> &'static str {
 }
 
 /// Returns true if a fact holds for the derivative of a root, whichever version runs.
-fn holds_for_all_versions(root: &Root, made: &[Vec<Made>], fact: impl Fn(&Report) -> bool) -> bool {
+fn holds_for_all_versions(
+    root: &Root,
+    made: &[Vec<DerivativeRecord>],
+    fact: impl Fn(&Report) -> bool,
+) -> bool {
     let mut lists = made.iter();
     let list = lists.find(|list| list.first().is_some_and(|whole| whole.func == root.func));
     let [whole, others @ ..] = list.map_or(&[][..], Vec::as_slice) else {
         // Not an error: a registered derivative has no report.
         return false;
     };
-    let of_root = |made: &&Made| {
+    let of_root = |made: &&DerivativeRecord| {
         made.variant.func == root.variant.func && made.variant.mode == root.variant.mode
     };
     // If a run-time check selects between two versions, the versions decide.
@@ -315,7 +323,11 @@ fn holds_for_all_versions(root: &Root, made: &[Vec<Made>], fact: impl Fn(&Report
 }
 
 /// Replaces the tape-size queries of the program by constants.
-fn finalize_tape_sizes(unit: &mut Unit, roots: &Roots, made: &[Vec<Made>]) -> Vec<Diagnostic> {
+fn finalize_tape_sizes(
+    unit: &mut Unit,
+    roots: &Roots,
+    made: &[Vec<DerivativeRecord>],
+) -> Vec<Diagnostic> {
     let bytes_of = |func: FuncId| {
         let of_root = roots
             .list
@@ -371,9 +383,9 @@ fn requests(
     symbols: &[String],
     partial: bool,
 ) -> Result<Requests, Stop> {
-    let found = run.pass("requests", |run| {
+    let found = run.pass("collect-requests", |run| {
         let requests = find_requests(run, host, imported, symbols, partial)?;
-        run.after_unit("requests", &imported.unit)?;
+        run.after_unit("collect-requests", &imported.unit)?;
         Ok(requests)
     });
     let not_importable = |d: &Diagnostic| d.code == Code::NotImportable;
@@ -445,7 +457,7 @@ fn explain_refused_bodies(run: &mut Run<'_>, imported: &Imported) {
 }
 
 /// Emits header, report and text form, and describes the derivatives in the reply.
-fn describe(run: &mut Run<'_>, unit: &Unit, requests: &Requests, made: &[Vec<Made>]) {
+fn describe(run: &mut Run<'_>, unit: &Unit, requests: &Requests, made: &[Vec<DerivativeRecord>]) {
     let of_wrapped = |wrapped: &WrappedDerivative| {
         let mut roots = requests.roots.list.iter();
         let root = roots.find(|root| root.func == wrapped.root);
@@ -473,7 +485,7 @@ fn describe(run: &mut Run<'_>, unit: &Unit, requests: &Requests, made: &[Vec<Mad
     }
 }
 
-fn bodies(unit: &Unit, made: &[Vec<Made>]) -> String {
+fn bodies(unit: &Unit, made: &[Vec<DerivativeRecord>]) -> String {
     let all = made.iter().flatten();
     let texts: Vec<String> = all
         .map(|m| gradus_ir::print_function(unit, m.func))

@@ -101,7 +101,13 @@ fn fuse(
     short: &mut ParallelSimplify,
     happened: &mut ParallelChanges,
 ) {
-    if run.request.options.off.iter().any(|off| off == "fusion") {
+    if run
+        .request
+        .options
+        .off
+        .iter()
+        .any(|off| off == "loop-fusion")
+    {
         return;
     }
     let joined = gradus_par::merge_branches_around_loops(unit, changed);
@@ -238,16 +244,16 @@ fn lower_kernels(
             race_free,
             remove_barriers: !off("barrier-removal"),
             recompute: !off("min-cut"),
-            thread_interchange: !off("interchange"),
+            thread_interchange: !off("thread-interchange"),
             // A derivative would add through both reads.
-            clamp_split: race_free && !off("clamps"),
-            uniform_guards: !off("guards"),
+            clamp_split: race_free && !off("clamp-split"),
+            uniform_guards: !off("uniform-guards"),
             // Derivatives save values between launches.
-            fuse_launches: race_free && !off("fusion"),
+            fuse_launches: race_free && !off("launch-fusion"),
             // A speculative read decides nothing, and has no derivative.
-            speculative_search: race_free && !off("searches"),
-            sparse_thread_loops: !off("multiples"),
-            cooperative_threads: race_free && !off("turns"),
+            speculative_search: race_free && !off("speculative-search"),
+            sparse_thread_loops: !off("sparse-thread-loops"),
+            cooperative_threads: race_free && !off("cooperative-threads"),
             ..gradus_gpu::Options::default()
         };
         let lowered = gradus_gpu::lower(unit, changed, &effects, &options);
@@ -331,13 +337,13 @@ pub(crate) fn project(
     let nested = gradus_par::reachable_from_regions(unit);
     gradus_par::resolve_orphans(unit, &changed, &entries);
     let deterministic = run.request.options.deterministic;
-    let teams = run.pass("teams", |run| {
+    let teams = run.pass("lower-teams", |run| {
         let teams = lower_teams::to_loops(unit, &changed, &nested, !deterministic);
         if !teams.changed.is_empty() {
             let closure = CallGraph::of(unit, &teams.changed);
             ParallelSimplify::of(run.request).simplify_with_callees(unit, &closure, &teams.changed);
         }
-        run.after_unit("teams", unit)?;
+        run.after_unit("lower-teams", unit)?;
         Ok(teams)
     })?;
     let answers = match (deterministic, teams.all) {

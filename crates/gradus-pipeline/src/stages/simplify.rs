@@ -145,7 +145,15 @@ pub(crate) fn clean_derivatives(unit: &mut Unit, functions: &[FuncId]) {
 /// Computes common subexpressions of inlined code once.
 pub(crate) fn cse_inlined(unit: &mut Unit, func: FuncId) {
     const ORDER: &[&str] = &[
-        "promote", "cse", "forward", "cse", "forward", "cse", "forward", "cse", "dce",
+        "promote",
+        "cse",
+        "load-forwarding",
+        "cse",
+        "load-forwarding",
+        "cse",
+        "load-forwarding",
+        "cse",
+        "dce",
     ];
     let effects = Effects::of(unit, &CallGraph::of(unit, &[func]));
     let alias = AliasOptions::default();

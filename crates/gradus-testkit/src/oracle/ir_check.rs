@@ -49,7 +49,7 @@ impl WideRoute {
             skip_late: true,
             // Loops are recomputed wherever possible: in random programs it rarely pays.
             off: (self.off.into_iter())
-                .chain((!self.optimised).then_some("replay-cost"))
+                .chain((!self.optimised).then_some("recompute-loops-cost"))
                 .map(str::to_string)
                 .collect(),
             ..Options::default()

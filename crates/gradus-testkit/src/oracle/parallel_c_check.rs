@@ -139,7 +139,7 @@ impl SerialAndParallel {
             parallel,
             few_adds: true,
             dump_after: match parallel {
-                true => vec!["call-sites".into()],
+                true => vec!["rewrite-call-sites".into()],
                 false => Vec::new(),
             },
             ..Options::default()
