@@ -15,6 +15,7 @@ pub const PASSES: &[&str] = &[
     "early",
     "import",
     "raise",
+    "teams",
     "requests",
     "simplify",
     "winners",
