@@ -49,7 +49,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "tidy",
-        arguments: "[--figures] [--retired]",
+        arguments: "[--figures]",
         summary: "the rules of the house: layers, sizes, words, prose, imports, commits",
         run: tidy::run,
     },

@@ -6,12 +6,15 @@
 //!
 //! | module | subject |
 //! |---|---|
-//! | `variant` | the key of a derivative, and its signature |
-//! | `facts` | analysis results for one body, as tables |
-//! | `sweep` | the forward pass: primal, shadows, tangents, tape |
+//! | `variant` | the key of a derivative, its signature, and the attributes that a derivative inherits |
+//! | `analysis` | analysis results for the call graph and for one body, as tables |
+//! | `calculus` | the formulas of single ops, and rewrites into ops that have a formula |
+//! | `forward` | the forward pass: primal, shadows, tangents, tape writes |
 //! | `reverse` | the reverse pass: the adjoint of every op |
-//! | `node`, `tape` | forward values that the reverse pass may require; the tape plan and tape layout |
-//! | `inherit` | attributes that a derivative inherits |
+//! | `tape` | forward values that the reverse pass may require; the tape plan and tape layout |
+//! | `shadow` | shadow values and shadow memory |
+//! | `emit` | the builder of derivative code |
+//! | `driver` | versions, byval arguments, the report |
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 

@@ -346,11 +346,11 @@ programs! {
         #include <string.h>
         struct p { double *a; double b; int k; float c; };
         double f(int n, double *x, double s) {
-            double *y = malloc(n * sizeof *y); int m = 0, room = 2;
-            struct p *q = malloc(room * sizeof *q);
+            double *y = malloc(n * sizeof *y); int m = 0, capacity = 2;
+            struct p *q = malloc(capacity * sizeof *q);
             for (int i = 0; i < n; i++) {
                 y[i] = x[i] * s + i; int at = (i * 5) % (m + 1);
-                if (m == room) { room = room * 3 / 2; q = realloc(q, room * sizeof *q); }
+                if (m == capacity) { capacity = capacity * 3 / 2; q = realloc(q, capacity * sizeof *q); }
                 memmove(q + at + 1, q + at, (m - at) * sizeof *q);
                 q[at].a = &y[i]; q[at].b = x[i] * x[0]; q[at].k = i; q[at].c = i % 3; m++;
                 if (i % 4 == 3) { m--; memmove(q, q + 1, m * sizeof *q); } }

@@ -8,11 +8,11 @@
 //! For differentiation the analyses build on each other:
 //!
 //! ```text
-//! let closure = Closure::of(&unit, &[root]);            // bodies, calls, components bottom-up
-//! let memory = Memory::of(&unit, &closure);             // alias set of every pointer: memory.class(f, v)
-//! let words = Words::of(&unit, &closure, &memory);      // words.lanes(f, v), words.copy_kind(…)
-//! let facts = Facts { unit, closure, memory, words };   // of references
-//! let classes = ClassFacts::of(facts, &request);        // classes.state(class), classes.findings()
+//! let closure = CallGraph::of(&unit, &[root]);          // bodies, calls, components bottom-up
+//! let memory = AliasSets::of(&unit, &closure);          // alias set of every pointer: memory.alias_set(f, v)
+//! let words = TypeMap::of(&unit, &closure, &memory);    // words.lanes(f, v), words.copy_kind(…)
+//! let facts = View { … };                               // references to the tables above
+//! let classes = MemoryActivity::of(facts, &request);    // classes.state(set), classes.findings()
 //! let body = BodyActivity::of(facts, &classes, &variant);
 //! body.active(v); body.shadow(p); body.call(op); body.result(); body.findings();
 //! ```
@@ -22,10 +22,10 @@
 //! ```text
 //! let effects = Effects::of(&unit, &closure);           // effects.of_op(…), effects.of_call(…)
 //! let alias = Alias::new(&unit, Some(f), body, &effects, &AliasOptions::default());
-//! let clobbers = Clobbers::of(&alias, &effects, AfterEnd::default()); // clobbers.fate(load)
+//! let clobbers = Clobbers::of(&alias, &effects, ExitClobbers::default()); // clobbers.fate(load)
 //! let variance = Variance::of(&clobbers, &effects);     // variance.loops(v)
-//! let known = Availability::new(&clobbers);             // known.before(v, op): ops to clone
-//! let extents = Extents::of(&known, &effects, op);      // access ranges per base pointer
+//! let known = Availability::new(&clobbers);             // known.ops_before(v, op): ops to clone
+//! let ranges = AccessRanges::of(&known, &effects, op);  // access ranges per base pointer
 //! let test = Disjointness::of(&clobbers, &effects, op); // ranges for a run-time overlap check
 //! ```
 //!

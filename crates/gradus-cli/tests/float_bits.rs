@@ -109,7 +109,7 @@ fn sign_masks_in_memory() {
 /// Counters and indices, whose types the front end names, are accepted.
 #[test]
 fn untyped_memory_changed_as_integers() {
-    let at = folder("untold");
+    let at = folder("untyped");
     let program = "#include <stdint.h>
         #include <string.h>
         static void one(double *x) { uint64_t b; memcpy(&b, x, 8); b += 1ull << 52; memcpy(x, &b, 8); }
@@ -137,7 +137,7 @@ fn untyped_memory_changed_as_integers() {
         void drawn(uint64_t *state, double *x, int n) {
             for (int i = 0; i < n; i++) { *state = *state * 6364136223846793005u + 1; x[i] *= (double)(*state >> 11); }
         }\n";
-    write(&at, "untold.c", program);
+    write(&at, "untyped.c", program);
     for level in ["-O0", "-O2"] {
         // The declared parameter types show that `x` points to floats; nothing shows the type of `l->x`.
         for (function, line, code) in [
@@ -146,30 +146,32 @@ fn untyped_memory_changed_as_integers() {
             ("named", 8, "GRD0007"),
             ("inner", 3, "GRD0007"),
         ] {
-            let asked = format!("grad untold.c -f {function} -o out.o -- {level}");
+            let asked = format!("grad untyped.c -f {function} -o out.o -- {level}");
             let said = refuses(&at, &asked, code);
-            assert!(said.contains(&format!("untold.c:{line}:")), "{said}");
+            assert!(said.contains(&format!("untyped.c:{line}:")), "{said}");
         }
         // Floats moved as integers remain floats.
         let right = gradus(
             &at,
-            &format!("check untold.c -f over --arg n=5 --arg x=rand(5) --arg y=rand(5) -- {level}"),
+            &format!(
+                "check untyped.c -f over --arg n=5 --arg x=rand(5) --arg y=rand(5) -- {level}"
+            ),
         );
         assert!(right.status.success(), "{}", text(&right.stderr));
         for (function, wrt) in [("counts", "x,s"), ("members", "c,s"), ("drawn", "x")] {
             accepts(
                 &at,
-                &format!("grad untold.c -f {function} --wrt {wrt} -o out.o -- {level}"),
+                &format!("grad untyped.c -f {function} --wrt {wrt} -o out.o -- {level}"),
             );
         }
     }
     // Without parameter types, and with a shadow for a generator's state.
     let asks = "#include <gradus.h>
-        #include \"untold.c\"
+        #include \"untyped.c\"
         int main(void) { double x = 1, d = 1; gradus_vjp(twice, gradus_dup, &x, &d, gradus_const, 1); return d != 2; }\n";
     write(&at, "bare.c", asks);
     let said = refuses(&at, "cc bare.c -o bare", "GRD0007");
-    assert!(said.contains("untold.c:3:"), "{said}");
+    assert!(said.contains("untyped.c:3:"), "{said}");
     let asks = "#include <stdint.h>
         #include <gradus.h>
         double drawn(uint64_t *state, double *x, int n) {

@@ -8,18 +8,18 @@
 //! Place in the flow: after raising and simplification, before gradus-par, which lowers `par.for` to calls
 //! of the run-time library. Passes, in the order of [`PASSES`]:
 //!
-//! - [`fusion`] fuses consecutive launches.
-//! - [`lockstep`] inserts warp barriers around volatile stores to shared memory.
-//! - [`turns`] selects kernels with spin loops for cooperative threads.
-//! - [`guards`] hoists uniform loops out of divergent branches.
-//! - [`barriers`] removes redundant barriers.
-//! - [`clamps`] splits loads at clamped indices.
-//! - [`uniform_increments`] rewrites grid-stride loops to a common counter.
-//! - [`widths`] widens index arithmetic to 64 bits.
-//! - [`fission`] splits blocks at barriers (barrier fission).
-//! - [`grid`] turns grids into parallel loops.
-//! - [`multiples`] strip-mines thread loops with sparse activity.
-//! - [`searches`] tests a whole stretch of elements per iteration of a search loop.
+//! - `fusion` fuses consecutive launches ([`opt::launch_fusion`]).
+//! - `lockstep` inserts warp barriers around volatile stores to shared memory ([`warp::lockstep`]).
+//! - `turns` selects kernels with spin loops for cooperative threads ([`cooperative`]).
+//! - `guards` hoists uniform loops out of divergent branches ([`opt::uniform_guards`]).
+//! - `barriers` removes redundant barriers ([`opt::barrier_removal`]).
+//! - `clamps` splits loads at clamped indices ([`opt::clamp_split`]).
+//! - `strides` rewrites grid-stride loops to a common counter ([`opt::grid_stride`]).
+//! - `widths` widens index arithmetic to 64 bits ([`opt::index_width`]).
+//! - `fission` splits blocks at barriers (barrier fission, [`fission`]).
+//! - `grid` turns grids into parallel loops ([`grid_to_loops`]).
+//! - `multiples` strip-mines thread loops with sparse activity ([`opt::sparse_thread_loops`]).
+//! - `searches` tests a whole stretch of elements per iteration of a search loop ([`opt::speculative_search`]).
 //!
 //! No pass needs a proof of uniform barriers: CUDA leaves divergent barriers undefined, and exited threads
 //! do not count.

@@ -1,8 +1,8 @@
 //! The reference interpreter: defines the semantics of the IR and serves as the oracle of every pass.
 //!
 //! A [`Machine`] allocates a unit's globals in its own memory (`memory`). On first call the decoder turns a
-//! body into a flat list of instructions (`decode`, `code`). The machine runs the instructions on explicit
-//! stacks (`run`, `calls`, `parallel`). External functions are executed by id in `known_*`.
+//! body into a flat list of instructions (`bytecode`). The machine runs the instructions on explicit stacks
+//! (`run`, `parallel`). External functions are executed by id (`externals`).
 //!
 //! The machine detects undefined behaviour of C and LLVM at the op that causes it and reports a [`Trap`]:
 //! access out of bounds or after free, division by zero, branches on undefined or poison values. Undefined

@@ -13,7 +13,7 @@
 //! let object = host.emit(Emit::Object, OptLevel::O3)?;   // or to_bitcode, to_text, Jit::new
 //! ```
 //!
-//! - [`Host`]: reads, links, verifies, prints, emits ([`host`], [`target`]).
+//! - [`Host`]: reads, links, verifies, prints, emits ([`host`]).
 //! - [`Pipeline`]: the fixed list of LLVM pass pipelines.
 //! - [`import`]: [`Host::import`] imports all functions reachable from some roots, [`Host::import_all`] all
 //!   definitions. A function that cannot be restructured is listed in [`Imported::refused`], keeps
@@ -25,16 +25,17 @@
 //!   name. Functions rebuilt in place keep their debug records. If an arm ends with a constant that the
 //!   next op tests (selectors, `a && b`, loops with several exits), control jumps directly to the selected
 //!   target. The blocks thus come out nearly as imported.
-//! - [`census`]: histogram of a module's operations, for comparing before import and after export.
-//! - `fortran`, `nodes`, `casts`, `managers`: expansion of runtime library calls into IR that
-//!   differentiation handles.
-//! - [`jit`]: runs functions of a module in the present process, for tests.
-//! - `merge`: merges the two halves of a CUDA source ([`Host::merge_device`]).
-//! - [`keep`]: protects functions during the early pipeline, finds users of symbols, removes unused
-//!   symbols.
-//! - [`originals`]: saves functions before the early pipeline and restores them.
-//! - [`registered`]: functions that global variables register, and their protection during the pipeline.
-//! - [`symbols`]: definitions, call graph, argument names and source lines of the module.
+//! - [`host::op_histogram`]: histogram of a module's operations, for comparing before import and after export.
+//! - [`prepare`]: rewrites before import, such as the expansion of runtime library calls into IR that
+//!   differentiation handles (`fortran`, `libstdcxx_containers`, `dynamic_cast`, `std_function`).
+//! - [`prepare::global_registrations`]: functions that global variables register, and their protection during
+//!   the pipeline.
+//! - `cuda_merge`: merges the two halves of a CUDA source ([`Host::merge_device`]).
+//! - [`host::jit`]: runs functions of a module in the present process, for tests.
+//! - [`host::symbol_preservation`]: protects functions during the early pipeline, finds users of symbols,
+//!   removes unused symbols.
+//! - [`host::pristine_bodies`]: saves functions before the early pipeline and restores them.
+//! - [`host::symbols`]: definitions, calls, argument names and source lines of the module.
 //!
 //! # LLVM in the unit
 //!

@@ -2,11 +2,11 @@
 //!
 //! Place in the flow: after all passes over parallel ops, before export. Export knows no parallel op. A body is
 //! lowered from the outside in: the region of the outermost parallel op is outlined into a function
-//! ([`outlined`]), and the worklist receives the new function.
+//! ([`lower::outlined`]), and the worklist receives the new function.
 //!
-//! Recursive functions with spawns are cloned first ([`clones`]), hence small tasks need no cost estimate.
+//! Recursive functions with spawns are cloned first ([`lower::fork_clones`]), hence small tasks need no cost estimate.
 //! Small loops stay serial: a parallel loop compares trip count times the estimated cost of an iteration
-//! ([`work`]) with a threshold, if an estimate exists. Below the threshold the loop calls the range function
+//! ([`cost::model`]) with a threshold, if an estimate exists. Below the threshold the loop calls the range function
 //! directly.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]

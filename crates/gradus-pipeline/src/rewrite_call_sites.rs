@@ -6,6 +6,7 @@
 //!    subexpressions are then computed once. CSE finds them only here: by the call's alias scopes (axiom
 //!    S1) adjoint stores do not clobber primal loads, hence loaded values survive until the next call.
 
+use crate::inlining::policy::has_equal_target_attributes;
 use crate::stages::simplify;
 use crate::worklist::DerivativeRecord;
 use gradus_ad::{Mode, Variant, Versions};
@@ -107,38 +108,6 @@ fn call_without_test(
         let callee = Builder::new(unit, body).func(tested[&func].disjoint);
         body.set_operand(op, 0, callee);
     }
-}
-
-/// Function attributes on the target machine and on permitted code generation.
-const TARGET_ATTRIBUTES: &[&str] = &[
-    "target-cpu",
-    "target-features",
-    "denormal-fp-math",
-    "denormal-fp-math-f32",
-    "no-builtins",
-    "nobuiltin",
-    "noimplicitfloat",
-    "null_pointer_is_valid",
-    "optforfuzzing",
-    "safestack",
-    "sanitize_address",
-    "sanitize_hwaddress",
-    "sanitize_memory",
-    "sanitize_memtag",
-    "sanitize_thread",
-    "sanitize_realtime",
-    "shadowcallstack",
-    "speculative_load_hardening",
-];
-
-/// Returns true if `func` may be inlined into `caller`: equal target attributes, no `noinline`, no
-/// `optnone`.
-pub(crate) fn has_equal_target_attributes(unit: &Unit, caller: FuncId, func: FuncId) -> bool {
-    let attrs = |func: FuncId| unit.attrs(unit.functions[func].attrs);
-    let (into, from) = (attrs(caller), attrs(func));
-    let stays_a_call = from.function("noinline").is_some() || into.function("optnone").is_some();
-    let mut machine = TARGET_ATTRIBUTES.iter();
-    !stays_a_call && machine.all(|name| into.function(name) == from.function(name))
 }
 
 /// Inlines derivatives called several times in a region. Returns true if any call was inlined.

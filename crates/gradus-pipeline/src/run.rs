@@ -15,6 +15,7 @@ pub const PASSES: &[&str] = &[
     "pre-ad-llvm",
     "import",
     "raise",
+    "lower-teams",
     "collect-requests",
     "simplify",
     "argminmax",

@@ -420,15 +420,7 @@ fn variants(
             alone.first(),
         ));
     }
-    let funcs: Vec<FuncId> = made.iter().map(|one| one.func).collect();
-    let one_order = run.request.options.deterministic;
-    let serialised = gradus_par::version_forks_by_worker_count(
-        unit,
-        &funcs,
-        &exclusive_versions(&made),
-        one_order,
-    );
-    run.add_diagnostics(remarks(unit, &serialised, DETERMINISTIC_REASON))?;
+    version_forks(run, unit, &made)?;
     for one in &mut made {
         if let Some(body) = unit.functions[one.func].body.as_deref() {
             one.report.settle(body);
@@ -438,6 +430,15 @@ fn variants(
         true => Ok(made),
         false => Err(stop_at_request(run, root, findings)),
     }
+}
+
+/// Versions the forks of the derivatives by the worker count, and reports the loops that became serial.
+fn version_forks(run: &mut Run<'_>, unit: &mut Unit, made: &[Made]) -> Result<(), Stop> {
+    let funcs: Vec<FuncId> = made.iter().map(|one| one.func).collect();
+    let one_order = run.request.options.deterministic;
+    let exclusive = exclusive_versions(made);
+    let serialised = gradus_par::version_forks_by_worker_count(unit, &funcs, &exclusive, one_order);
+    run.add_diagnostics(remarks(unit, &serialised, DETERMINISTIC_REASON))
 }
 
 /// Returns for each concurrent derivative the derivative for exclusive runs, if emitted.

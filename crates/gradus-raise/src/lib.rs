@@ -9,8 +9,8 @@
 //! Place in the flow: after the import of a parallel call graph (`Pipeline::EarlyPlain`), before
 //! simplification. Parallel constructs arrive as runtime calls: OpenMP as emitted by clang and flang
 //! ([`openmp`]), CUDA launches as left by the merge of host and device code ([`cuda`]), parallel intrinsics of
-//! `gradus/parallel.h` ([`intrinsics_of_body`]). Each construct becomes the equivalent op. Then teams whose ranks only
-//! execute worksharing loops become parallel loops ([`fold`]).
+//! `gradus/parallel.h` ([`intrinsics`]). Each construct becomes the equivalent op. Then teams whose ranks only
+//! execute worksharing loops become parallel loops ([`team_to_parallel_loop`]).
 //!
 //! # Invariants
 //! - A region that is not recognised as a whole remains unchanged, with all functions it reaches; its record

@@ -1,10 +1,8 @@
 //! Private memory of a rank that iterations may reach indirectly.
 //!
 //! Iterations of one rank that become iterations of a parallel loop share the rank's memory. Slots accessed by
-//! name are handled in [`privates`]. Handled here are other paths: heap blocks allocated by every rank, and
+//! name are handled in [`crate::private_memory`]. Handled here are other paths: heap blocks allocated by every rank, and
 //! memory behind addresses stored in a rank's slots.
-//!
-//! [`privates`]: crate::private_memory
 
 use crate::team_to_parallel_loop::Reach;
 use gradus_ir::externals::ExternalFn;

@@ -12,7 +12,7 @@
 //! forks eagerly, for tests.
 //!
 //! A program may query the OpenMP library for the thread number, or for a share of a worksharing loop,
-//! inside work of this library. Such queries are answered here ([`answers`], [`worksharing`]); all others go
+//! inside work of this library. Such queries are answered here ([`omp::queries`], [`omp::worksharing`]); all others go
 //! to the OpenMP library.
 //!
 //! # Invariants

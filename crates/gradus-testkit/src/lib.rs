@@ -13,8 +13,8 @@
 //! ## values                  likewise
 //! ````
 //!
-//! Flow: `page` parses and writes pages, `call` parses and runs the calls of `## check`, `compare` compares
-//! runs before and after the passes, `runner` does all of it for a folder. Every page also checks that
+//! Flow: `case_page` parses and writes pages, `call_spec` parses and runs the calls of `## check`, `compare`
+//! compares runs before and after the passes, `runner` does all of it for a folder. Every page also checks that
 //! print and parse are inverse, that the verifier passes before and after, and that the interpreter's
 //! results are unchanged; parallel programs run in several orders.
 //!
@@ -32,7 +32,6 @@
 //! [`Coverage`] counts their contents. [`fork_join_program`] returns parallel programs, run by
 //! [`check_fork_join`] on the pool and by [`check_sanitized`] under ThreadSanitizer. [`parallel_c_program`]
 //! returns OpenMP programs, whose gradients [`check_parallel_c`] compares with the serial gradients. The
-//! binary `fuzz` does long runs.
 //! binary `fuzz` does long runs.
 //!
 //! A pass that changes the meaning of a program ([`Pass::derived`]) brings its own check, such as

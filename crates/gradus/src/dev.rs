@@ -1,6 +1,6 @@
 //! `gradus dev`: runs the passes for compiler developers.
 
-use crate::driver::{has_interface_symbol, is_parallel};
+use crate::module_scan::{has_interface_symbol, is_parallel};
 use crate::source::{self, CompilerOptions};
 use crate::{Settings, child};
 use gradus_ir::Diagnostic;

@@ -13,6 +13,7 @@ use crate::clang_jobs::Job;
 use crate::fat_objects;
 use crate::fat_objects::CarriedModule;
 use crate::files::{self, Scratch};
+use crate::module_scan::{calls_openmp, has_interface_symbol, has_markers};
 use crate::{Language, Settings, child, link, runtime, source, words};
 use gradus_ir::{Code, Diagnostic, Severity};
 use gradus_pipeline::{
@@ -502,36 +503,4 @@ fn may_be_resolved_at_link(reply: &Reply) -> bool {
                     | Code::UnknownIndirectTarget
             )
         })
-}
-
-/// Returns true if a module calls the OpenMP runtime.
-fn calls_openmp(bitcode: &[u8]) -> bool {
-    holds(bitcode, b"__kmpc_")
-}
-
-/// Returns true if a module uses the undefined parallel intrinsics of `gradus/parallel.h`.
-fn has_markers(bitcode: &[u8]) -> bool {
-    holds(bitcode, b"__gr_")
-}
-
-/// Returns true if a module has parallel code to raise.
-pub(crate) fn is_parallel(bitcode: &[u8]) -> bool {
-    calls_openmp(bitcode) || has_markers(bitcode)
-}
-
-/// Returns true if a module's bytes contain a name.
-pub(crate) fn holds(bitcode: &[u8], key: &[u8]) -> bool {
-    bitcode.windows(key.len()).any(|w| w == key)
-}
-
-/// Returns true if a module's symbol table has a name of the differentiation interface.
-pub fn has_interface_symbol(bitcode: &[u8]) -> bool {
-    let keys: [&[u8]; 4] = [b"__enzyme_", b"__gradus_", b"gradus_vjp_", b"gradus_jvp_"];
-    keys.iter().any(|key| holds(bitcode, key))
-}
-
-/// Returns true if a path names LLVM IR, or an object that may carry it.
-pub fn is_ir(file: &Path) -> bool {
-    let extension = file.extension().and_then(|e| e.to_str());
-    matches!(extension, Some("bc" | "ll" | "o"))
 }

@@ -163,7 +163,7 @@ fn registrations(file: &object::File<'_>) -> Vec<(String, BTreeSet<String>)> {
 /// Returns true if a module's symbol table has a differentiation call.
 pub(crate) fn asks_for_derivatives(bitcode: &[u8]) -> bool {
     KEYWORDS.iter().any(|row| match row.kind {
-        KeywordKind::Call(_) => crate::driver::holds(bitcode, row.keyword.as_bytes()),
+        KeywordKind::Call(_) => crate::module_scan::holds(bitcode, row.keyword.as_bytes()),
         _ => false,
     })
 }

@@ -7,8 +7,8 @@
 
 use crate::cc1;
 use crate::clang_jobs::Job;
-use crate::driver::is_parallel;
 use crate::files::{self, Content, Outputs};
+use crate::module_scan::is_parallel;
 use crate::source::{self, CompilerOptions, run_compiler};
 use crate::{Settings, child, rustc, words};
 use gradus_ir::{Code, Diagnostic, Severity};

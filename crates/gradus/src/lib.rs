@@ -18,6 +18,7 @@ mod fc1;
 pub mod files;
 pub mod grad;
 mod link;
+mod module_scan;
 pub mod nvcc;
 pub mod reproducer;
 mod runtime;

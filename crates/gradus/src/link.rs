@@ -6,10 +6,11 @@
 
 use crate::cc1;
 use crate::clang_jobs::Job;
-use crate::driver::{DriveOptions, is_parallel};
+use crate::driver::DriveOptions;
 use crate::fat_objects;
 use crate::fat_objects::{CarriedModule, ObjectFacts};
 use crate::files::{self, Scratch};
+use crate::module_scan::is_parallel;
 use crate::{Settings, archive, child};
 use gradus_ir::{Code, Diagnostic};
 use gradus_pipeline::{CallsTask, Input, Options, Outcome, OutputKind, Reply, Request, Task};

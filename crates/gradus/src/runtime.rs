@@ -3,9 +3,9 @@
 //! uses the threads of OpenMP's library, for a single thread pool in the program.
 
 use crate::clang_jobs::Job;
-use crate::driver::holds;
 use crate::fat_objects::is_bitcode;
 use crate::files::{self, Scratch};
+use crate::module_scan::holds;
 use crate::{archive, link};
 use gradus_ir::{Code, Diagnostic};
 use gradus_pipeline::ParallelTarget;

@@ -3,8 +3,8 @@
 use crate::cc1::{self, DebugDetail};
 use crate::clang_jobs;
 use crate::clang_jobs::Job;
-use crate::driver::is_ir;
 use crate::files::{self, Scratch};
+use crate::module_scan::is_ir;
 use crate::nvcc;
 use crate::rustc;
 use crate::settings::{Language, Settings};

@@ -7,8 +7,8 @@
 //! command lines here, too, each with a note.
 
 use crate::clang_jobs::Job;
-use crate::driver::holds;
 use crate::files::{self, Scratch};
+use crate::module_scan::holds;
 use crate::{Settings, source};
 use gradus_ir::{Code, Diagnostic, Severity, SourceSpan};
 use gradus_pipeline::{WrittenRegistration, may_hold_words, preserve_words};

@@ -63,30 +63,20 @@ pub struct Report {
     pub notes: Vec<String>,
     /// Figures of prose and of import cycles.
     pub figures: Vec<String>,
-    /// Retired words in all kinds of text, including kinds to which the rule does not apply yet.
-    pub retired: Vec<Finding>,
 }
 
 /// Checks the clone and prints each place that breaks a rule. `--figures` also prints the figures of prose and
-/// imports, `--retired` each retired word in literals and cases.
+/// imports.
 ///
 /// # Errors
 /// A place breaks a rule, or the clone cannot be read.
 pub fn run(arguments: &[String]) -> Outcome<()> {
-    let usage = "usage: cargo xtask tidy [--figures] [--retired]";
-    if arguments
-        .iter()
-        .any(|a| !matches!(a.as_str(), "--figures" | "--retired"))
-    {
-        return Err(Failure::new(usage));
+    if arguments.iter().any(|a| a != "--figures") {
+        return Err(Failure::new("usage: cargo xtask tidy [--figures]"));
     }
     let report = check(&workspace::root())?;
-    let is_asked = |option: &str| arguments.iter().any(|a| a == option);
-    if is_asked("--figures") {
+    if !arguments.is_empty() {
         report.figures.iter().for_each(|line| println!("{line}"));
-    }
-    if is_asked("--retired") {
-        report.retired.iter().for_each(|hit| println!("{hit}"));
     }
     for note in &report.notes {
         println!("note: {note}");
@@ -123,7 +113,6 @@ pub fn check(root: &Path) -> Outcome<Report> {
         let findings = &mut report.findings;
         findings.extend(words::check(file, &text));
         findings.extend(paths::check(file, &text));
-        report.retired.extend(words::hits(file, &text));
         prose.add(file, &text);
         if file.ends_with(".md") {
             findings.extend(mentions::check(file, &text, &files));
@@ -146,7 +135,6 @@ pub fn check(root: &Path) -> Outcome<Report> {
     report.figures = prose.figures();
     report.figures.extend(imports.figures());
     report.findings.sort();
-    report.retired.sort();
     Ok(report)
 }
 

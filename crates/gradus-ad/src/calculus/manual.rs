@@ -77,6 +77,8 @@ fn read(formula: &Formula) -> String {
     texts[formula.root].0.clone()
 }
 
+/// Returns the text of a node and its precedence, from the texts of its operands.
+// table
 fn step(node: &Node, texts: &[(String, Precedence)]) -> (String, Precedence) {
     let at = |id: usize, least: Precedence| match &texts[id] {
         (text, bond) if *bond >= least => text.clone(),

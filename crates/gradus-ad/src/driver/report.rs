@@ -195,7 +195,7 @@ fn saved_value(unit: &Unit, facts: &BodyFacts<'_>, plan: &TapePlan, node: Node) 
         Node::TripCount(_) => "number of iterations".to_string(),
         Node::CalleeTape(_) => "tape of a call".to_string(),
         Node::ArrayBase(_) => "address of a tape array".to_string(),
-        Node::Room(_) => "room of a short tape array".to_string(),
+        Node::Room(_) => "tail slot of a short tape array".to_string(),
         Node::Snapshot(number) => {
             format!("snapshot for {} loads", facts.snapshots[number].loads.len())
         }

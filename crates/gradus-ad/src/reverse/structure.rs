@@ -474,7 +474,7 @@ impl ReversePass<'_, '_, '_, '_> {
 
     fn release_memory(&mut self, on_heap: bool, base: Value) {
         let crate::reverse::restore::Recall::Replay(replay) = &self.recall else {
-            return self.ice(None, "a rehearsal gives memory back");
+            return self.ice(None, "a dry run releases memory");
         };
         match on_heap {
             true => {

@@ -92,8 +92,8 @@ pub fn shadow_global(unit: &mut Unit, global: GlobalId, forward: bool, lane: usi
     shadow
 }
 
-/// Returns the witness of a global variable, which holds the pointers that the shadow's pointers belong to
-/// (`kept_pointers`). The initialiser is that of the variable.
+/// Returns the witness of a global variable, which holds the pointers that the shadow's pointers belong to ([`crate::shadow::pointer_witness`]).
+/// The initialiser is that of the variable.
 pub fn witness_global(unit: &mut Unit, global: GlobalId, forward: bool) -> GlobalId {
     let kind = if forward { "tangent_of" } else { "shadow_of" };
     let (witness, fresh) = declare_companion(unit, global, kind, 0);

@@ -1,16 +1,18 @@
 //! The tape: memory in which the forward pass saves values for the reverse pass.
 //!
-//! - [`plan`] chooses the saved values and their locations.
+//! - [`remat`] determines how a forward value can be recomputed.
+//! - [`save_selection`] chooses the saved values, by the min-cut of [`min_cut`].
+//! - [`plan`] assigns save locations.
 //! - [`layout`] emits reads and writes.
-//! - [`stack`] allocates memory for an unknown number of values.
-//! - [`pages`] requests huge pages from the system.
-//! - [`mincut`] implements the min-cut.
-//! - [`mark`] identifies tapes that pass through the program.
+//! - [`segments`] allocates memory for an unknown number of values.
+//! - [`huge_pages`] requests huge pages from the system.
+//! - [`tag`] identifies tapes that pass through the program.
 
 pub mod huge_pages;
 pub mod layout;
 pub mod min_cut;
 pub mod plan;
 pub(crate) mod remat;
+pub(crate) mod save_selection;
 pub mod segments;
 pub mod tag;

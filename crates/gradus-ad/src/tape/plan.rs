@@ -4,7 +4,7 @@
 //!
 //! 1. From the forward values that the reverse pass requires, follow [`crate::tape::remat::source`] to all inputs of
 //!    possible recomputations.
-//! 2. A min-cut selects the saved values (project selection; Picard 1976). Saving costs the bytes of the
+//! 2. A min-cut selects the saved values ([`crate::tape::save_selection`]). Saving costs the bytes of the
 //!    value, recomputing costs its op. Both are multiplied by the trip counts of the loops in which the value
 //!    *varies*, because LLVM hoists invariant code.
 //! 3. Every saved value gets a [`SaveLocation`]. The home is a slot if the value varies in no loop. The home is an
@@ -20,8 +20,8 @@
 
 use crate::analysis::body_facts::snapshots::SnapshotExtent;
 use crate::analysis::body_facts::{BodyFacts, EarlyLength, is_independent};
-use crate::tape::min_cut::{INFINITE, Network, SINK, SOURCE};
-use crate::tape::remat::{Availability, Node, cost_of_op, defining_region, source};
+use crate::tape::remat::{Availability, Node, defining_region, source};
+use crate::tape::save_selection::SaveGraph;
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{Body, Op, OpKind, Region, TypeId, Unit, Value};
 use std::collections::{HashMap, HashSet};
@@ -51,7 +51,7 @@ pub enum ArrayElement {
     Value(TypeId),
     /// Copies of a snapshot, by number in the facts.
     Snapshot(usize),
-    /// Tail slots of [`ROOM_BYTES`].
+    /// Tail slots of [`TAIL_SLOT_BYTES`].
     Room,
 }
 
@@ -199,18 +199,18 @@ pub struct PlanOptions {
 impl PlanOptions {
     /// Returns true if the reverse pass reads values of a region as SSA values: values of the outermost
     /// region in a combined derivative, and values of a recomputed iteration.
-    fn is_ssa_region(&self, facts: &BodyFacts<'_>, region: Region) -> bool {
+    pub(super) fn is_ssa_region(&self, facts: &BodyFacts<'_>, region: Region) -> bool {
         match facts.body.owner(region) {
             None => self.ssa_outermost,
             Some(op) => facts.recomputed_loop(op).is_some(),
         }
     }
     /// Returns true if a required forward value is saved without choice.
-    fn must_be_saved(&self, node: &Node) -> bool {
+    pub(super) fn must_be_saved(&self, node: &Node) -> bool {
         !self.recompute || !self.shadow_pointers && matches!(node, Node::Shadow(_))
     }
     /// Returns true if a forward value exists in the reverse pass only.
-    fn cannot_be_saved(facts: &BodyFacts<'_>, node: &Node) -> bool {
+    pub(super) fn cannot_be_saved(facts: &BodyFacts<'_>, node: &Node) -> bool {
         matches!(node, Node::Shadow(address) if facts.is_lazy_shadow(*address))
     }
 }
@@ -222,7 +222,7 @@ pub fn plan(
     needed: &[Node],
     options: PlanOptions,
 ) -> TapePlan {
-    let graph = Graph::of(unit, facts, needed, options);
+    let graph = SaveGraph::of(unit, facts, needed, options);
     let kept = graph.cut(unit, facts, needed, options);
     let mut planner = Planner {
         unit,
@@ -270,162 +270,6 @@ pub fn plan(
     planner.move_to_heap_blocks();
     planner.record_recomputed(needed);
     planner.plan
-}
-
-struct Graph {
-    nodes: Vec<(Node, Availability)>,
-    index: HashMap<Node, usize>,
-    ssa_values: Vec<Node>,
-}
-
-impl Graph {
-    fn of(unit: &Unit, facts: &BodyFacts<'_>, needed: &[Node], options: PlanOptions) -> Graph {
-        let mut graph = Graph {
-            nodes: Vec::new(),
-            index: HashMap::new(),
-            ssa_values: Vec::new(),
-        };
-        let mut work: Vec<Node> = needed.iter().rev().copied().collect();
-        while let Some(node) = work.pop() {
-            if graph.index.contains_key(&node) {
-                continue;
-            }
-            let from = source(unit, facts, node);
-            if from == Availability::Available {
-                continue;
-            }
-            graph.index.insert(node, graph.nodes.len());
-            let direct =
-                defining_region(facts, node).is_some_and(|r| options.is_ssa_region(facts, r));
-            let made_here =
-                matches!(node, Node::Snapshot(_)) || PlanOptions::cannot_be_saved(facts, &node);
-            if direct && !made_here {
-                graph.ssa_values.push(node);
-                graph.nodes.push((node, Availability::Available));
-                continue;
-            }
-            if let Availability::Recompute { from, .. } = &from {
-                work.extend(from.iter().rev());
-            }
-            graph.nodes.push((node, from));
-        }
-        graph
-    }
-
-    /// Returns the forward values to save, in the order of discovery.
-    fn cut(
-        &self,
-        unit: &Unit,
-        facts: &BodyFacts<'_>,
-        needed: &[Node],
-        options: PlanOptions,
-    ) -> Vec<Node> {
-        let asked: HashSet<&Node> = needed.iter().collect();
-        let mut network = Network::default();
-        let pairs: Vec<(usize, usize)> = self
-            .nodes
-            .iter()
-            .map(|_| (network.add_node(), network.add_node()))
-            .collect();
-        for (at, (node, from)) in self.nodes.iter().enumerate() {
-            let (available, recomputed) = pairs[at];
-            let redo = match from {
-                Availability::Available => continue,
-                Availability::MustSave => INFINITE,
-                Availability::Recompute { .. }
-                    if options.must_be_saved(node)
-                        && asked.contains(node)
-                        && !PlanOptions::cannot_be_saved(facts, node) =>
-                {
-                    INFINITE
-                }
-                Availability::Recompute { cost, .. } => {
-                    weigh(*cost as f64 * facts.save_count(unit, *node))
-                }
-            };
-            let keep = match from {
-                _ if PlanOptions::cannot_be_saved(facts, node) => INFINITE,
-                Availability::Recompute { .. }
-                    if options.recompute
-                        && !options.conditions
-                        && is_condition(unit, facts, *node) =>
-                {
-                    INFINITE
-                }
-                _ => saving_capacity(unit, facts, *node, options),
-            };
-            network.add_arc(available, recomputed, keep);
-            network.add_arc(recomputed, SINK, redo);
-            if let Availability::Recompute { from, .. } = from {
-                for dependency in from {
-                    if let Some(&on) = self.index.get(dependency) {
-                        network.add_arc(recomputed, pairs[on].0, INFINITE);
-                    }
-                }
-            }
-        }
-        for node in needed {
-            if let Some(&at) = self.index.get(node) {
-                network.add_arc(SOURCE, pairs[at].0, INFINITE);
-            }
-        }
-        let side = network.source_side();
-        let kept = |at: usize| {
-            self.nodes[at].1 != Availability::Available && side[pairs[at].0] && !side[pairs[at].1]
-        };
-        (0..self.nodes.len())
-            .filter(|&at| kept(at))
-            .map(|at| self.nodes[at].0)
-            .collect()
-    }
-}
-
-/// Returns the cost of saving a forward value, in units of one addition.
-pub fn saving_cost(unit: &Unit, facts: &BodyFacts<'_>, node: Node, width: u32) -> f64 {
-    if let Node::Snapshot(number) = node {
-        return SNAPSHOT_COST * facts.snapshot_float_count(unit, number);
-    }
-    cost_per_save(unit, facts, node, width) * facts.save_count(unit, node)
-}
-
-/// Returns the cost of executing all iterations of a loop, in units of one addition.
-pub fn execution_cost(unit: &Unit, facts: &BodyFacts<'_>, lp: Op) -> f64 {
-    let body = facts.body;
-    let inside = body.walk(body.op_regions(lp)[0]);
-    inside
-        .map(|op| cost_of_op(unit, facts, op) as f64 * facts.executions(unit, body.parent(op)))
-        .sum()
-}
-
-fn is_condition(unit: &Unit, facts: &BodyFacts<'_>, node: Node) -> bool {
-    match node {
-        Node::Primal(value) => unit.types.int_bits(facts.body.ty(value)) == Some(1),
-        _ => false,
-    }
-}
-
-fn weigh(cost: f64) -> u64 {
-    (cost.min(1e15) as u64).min(INFINITE / 1024)
-}
-
-/// Cost per float of a snapshot, which is copied in bulk.
-const SNAPSHOT_COST: f64 = 9.0;
-
-/// Returns the capacity of a forward value's saving arc.
-fn saving_capacity(unit: &Unit, facts: &BodyFacts<'_>, node: Node, options: PlanOptions) -> u64 {
-    if let Node::Snapshot(number) = node {
-        return weigh(SNAPSHOT_COST * facts.snapshot_float_count(unit, number)).max(1);
-    }
-    let times = match options.variance_cost {
-        true => facts.save_count(unit, node),
-        false => facts.executions(unit, defining_region(facts, node)),
-    };
-    weigh(cost_per_save(unit, facts, node, options.width) * times).max(1)
-}
-
-/// Returns the cost of saving one value: memory traffic of write and read.
-fn cost_per_save(unit: &Unit, facts: &BodyFacts<'_>, node: Node, width: u32) -> f64 {
-    2.5 * facts.saved_bytes(unit, node, width) as f64 + 2.0
 }
 
 /// A newly planned array.

@@ -6,7 +6,7 @@
 //! varied and useful floats carries derivatives. The shadow state of its pointers depends on the allocation
 //! sites: see [`ShadowPresence`].
 //!
-//! `body_activity.rs` restores context sensitivity, one variant of a function at a time.
+//! `values.rs` restores context sensitivity, one variant of a function at a time.
 
 use crate::activity::flow_graph::{Flow, ValueAccess, value_accesses};
 use crate::activity::partial_floats::{FloatBitNodes, is_partial_float};

@@ -7,7 +7,7 @@
 //! of structures. The facts hold for the whole call graph and are context-insensitive.
 
 use crate::call_graph::CallGraph;
-use crate::points_to::constraints;
+use crate::points_to::alias_set_solver;
 use crate::types::flat_aggregates::FlatTypes;
 use crate::types::lattice::CellType;
 use gradus_ir::{Entity, FuncId, GlobalId, Op, TypeId, Unit, Value};
@@ -166,7 +166,7 @@ impl<T: Copy> Slots<T> {
 impl AliasSets {
     /// Computes the alias sets of all memory accessed by the bodies of `closure`.
     pub fn of(unit: &Unit, closure: &CallGraph) -> AliasSets {
-        constraints::solve(unit, closure)
+        alias_set_solver::solve(unit, closure)
     }
 
     /// Returns the alias set of the memory behind a pointer. For an aggregate, the first pointer counts.

@@ -1,8 +1,8 @@
 //! Null function pointers: slots in compiler-emitted constant tables, and callbacks without assignments. No
 //! call goes through a null slot. Also recognises type-name globals (Itanium type info).
 
+use crate::points_to::alias_set_solver::Solver;
 use crate::points_to::alias_sets::MemoryOrigin;
-use crate::points_to::constraints::Solver;
 use crate::points_to::union_find::{NodeOffset, NodeState};
 use gradus_ir::externals::ExternalFn;
 use gradus_ir::{GlobalId, Linkage, Relocation, Symbol, Unit};

@@ -3,8 +3,9 @@
 //! Known functions are modelled by their table rows in gradus-ir. All pointers passed to an unknown
 //! function are merged with the memory of unknown code, unless host attributes exclude capture and writes.
 
+use crate::points_to::alias_set_solver::{Copy, Solver};
 use crate::points_to::alias_sets::MemoryOrigin;
-use crate::points_to::constraints::{ConstraintBuilder, Copy, Solver};
+use crate::points_to::constraints::ConstraintBuilder;
 use gradus_ir::externals::{Effects, ExternalFn, MaskedFn, MemoryFn, MultiResultMathFn, SystemFn};
 use gradus_ir::{AttrValue, ConstKind, FuncId, Op, Value};
 

@@ -1,6 +1,6 @@
 //! Initial values of globals: alias-set constraints of initializers and their relocations.
 
-use crate::points_to::constraints::Solver;
+use crate::points_to::alias_set_solver::Solver;
 use crate::points_to::union_find::NodeOffset;
 use crate::types::lattice::CellType;
 use gradus_ir::{GlobalId, Symbol};

@@ -11,7 +11,7 @@
 //! offsets. Members of a structure that are copied to one variable in turn stay separate from the rest of
 //! the structure.
 
-use crate::points_to::constraints::Copy;
+use crate::points_to::alias_set_solver::Copy;
 use crate::points_to::union_find::{AliasSetUnifier, CellNode, NodeOffset, gcd};
 use std::collections::HashMap;
 

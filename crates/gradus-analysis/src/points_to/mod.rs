@@ -1,5 +1,6 @@
 //! Points-to analysis: alias sets, constraints, pointer arithmetic, external calls.
 
+pub(crate) mod alias_set_solver;
 pub(crate) mod alias_sets;
 pub(crate) mod constant_tables;
 pub(crate) mod constraints;

@@ -3,8 +3,9 @@
 //! Strides bound the movement of a pointer: `p + 8·i` keeps cells of eight bytes separate, also if the
 //! front end wrote `8·i` as a shift. Pointer differences and alignments are not addresses.
 
+use crate::points_to::alias_set_solver::{Solver, UnresolvedPolicy};
 use crate::points_to::alias_sets::MemoryOrigin;
-use crate::points_to::constraints::{ConstraintBuilder, Solver, UnresolvedPolicy};
+use crate::points_to::constraints::ConstraintBuilder;
 use crate::points_to::union_find::{NodeOffset, gcd};
 use crate::scev::poly;
 use gradus_ir::externals::ExternalFn;
@@ -20,10 +21,10 @@ pub(crate) struct OffsetConstraint {
     pub from: NodeOffset,
 }
 
-/// Maximal depth of the definitions inspected by [`Reader::steps`].
+/// Maximal depth of the definitions inspected by [`ConstraintBuilder::steps`].
 const STEPS_DEPTH: u32 = 8;
 
-/// Maximal number of pending sums in [`Reader::is_never_an_address`].
+/// Maximal number of pending sums in [`ConstraintBuilder::is_never_an_address`].
 const SUMS_MAX: usize = 16;
 
 /// The integers `constant + multiple · n` for all integers n.

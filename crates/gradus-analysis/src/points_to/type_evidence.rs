@@ -1,7 +1,7 @@
 //! Type evidence for memory cells, collected while the alias sets are built: accesses, TBAA tags and
 //! declared types. Declared types count only without evidence from accesses.
 
-use crate::points_to::constraints::Solver;
+use crate::points_to::alias_set_solver::Solver;
 use crate::points_to::union_find::NodeOffset;
 use crate::types::lattice::CellType;
 use gradus_ir::{AttrValue, Body, FuncId, TbaaTag, Type, TypeId};

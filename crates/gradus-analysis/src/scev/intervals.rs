@@ -90,7 +90,7 @@ impl Intervals {
     }
 
     /// Sets the intervals of thread indices: below the extents of blocks and grids. A block of non-constant
-    /// size has at most [`MOST_THREADS`] threads.
+    /// size has at most [`MAX_BLOCK_THREADS`] threads.
     pub(crate) fn enter_spmd(&mut self, unit: &Unit, body: &Body, op: Op, kind: SpmdKind) {
         if kind == SpmdKind::Team {
             return;

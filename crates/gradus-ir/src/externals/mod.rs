@@ -1,6 +1,6 @@
 //! External functions with known semantics: one row each, with names, id and memory effects.
 //!
-//! An external function's name occurs as a string in this folder only; other code matches on [`Known`].
+//! An external function's name occurs as a string in this folder only; other code matches on [`ExternalFn`].
 //! [`lookup`] maps a symbol to the id, [`Unit::known`] maps a function of a unit with a matching signature. A
 //! name without a row is an unknown callee with arbitrary effects.
 //!
@@ -22,6 +22,7 @@ mod fortran;
 mod gpu;
 mod integer;
 mod intrinsic;
+mod keyword_lookup;
 mod mangle;
 mod math;
 mod memory;
@@ -46,6 +47,10 @@ pub use gpu::{
     LOCAL_DEVICE_PREFIX, RUN_PREFIX, SHARED_DYNAMIC_PREFIX, SHARED_PREFIX, VARIABLE_PREFIX,
 };
 pub use integer::IntFn;
+pub use keyword_lookup::{
+    attribute_named, interface_keyword, is_hook, is_reserved, marker_named, metadata_named,
+    registration_named, registration_part,
+};
 pub use math::{MathFn, MultiResultMathFn};
 pub use memory::{
     Allocation, AllocationSize, DERIVATIVE_BLOCK_NAME, MemoryFn, TAPE_PUSH, TAPE_RELEASE,
@@ -57,11 +62,7 @@ pub use system::{
 };
 pub use text::TextFn;
 pub use vector::{MaskedFn, ReduceFn};
-pub use words::{
-    AttributeMeaning, KEYWORDS, Keyword, KeywordKind, Marker, Registration, Support,
-    attribute_named, interface_keyword, is_hook, is_reserved, marker_named, metadata_named,
-    registration_named, registration_part,
-};
+pub use words::{AttributeMeaning, KEYWORDS, Keyword, KeywordKind, Marker, Registration, Support};
 
 use crate::{FuncId, Type, TypeId, Unit};
 use std::collections::HashMap;

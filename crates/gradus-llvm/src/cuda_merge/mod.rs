@@ -5,11 +5,11 @@
 //! host.merge_device(&device_half_as_text, "a.cu")?;
 //! ```
 //!
-//! Flow: the device's text is retargeted ([`retarget`]), its inline PTX translated ([`assembly`]), and the
+//! Flow: the device's text is retargeted ([`retarget`]), its inline PTX translated ([`inline_ptx`]), and the
 //! module linked. Device functions that query their thread index, or use shared memory, are marked for
-//! inlining ([`threads`]). The calls that would register kernels and variables are read and replaced
+//! inlining ([`inline_thread_queries`]). The calls that would register kernels and variables are read and replaced
 //! ([`registration`]). A device variable and its host shadow become one, every kernel gets an entry
-//! ([`entries`]), and launches of known kernels are connected ([`launches`]).
+//! ([`kernel_entries`]), and launches of known kernels are connected ([`launches`]).
 //!
 //! Afterwards a kernel is an internal function `__gr_kernel.NAME` without callers. `__gr_launch.NAME` is a
 //! declaration, which raising turns into a grid; the host's launches and `__gr_run.NAME` call it, and the

@@ -1,6 +1,6 @@
 //! Import: translates the functions reachable from a set of roots to one unit.
 //!
-//! Flow: the reachable functions ([`Host::closure`]) are read ([`source`]), restructured
+//! Flow: the reachable functions ([`Host::closure`]) are read ([`cfg_reader`]), restructured
 //! ([`crate::restructure`]), and their bodies built ([`body`]). Types, constants, symbols, attributes and
 //! metadata are interned on the way; the host's tables map ids to LLVM handles. A function that cannot be
 //! restructured stays a declaration with `defined` set and is listed with its reason. The host does not

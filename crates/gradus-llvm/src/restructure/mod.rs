@@ -48,8 +48,8 @@
 //!    a selector at the top (`Entry`). One back edge and one exit of the same two-way branch: its own
 //!    condition repeats the loop. Otherwise a selector (`Loop`) at the bottom encodes both the next
 //!    iteration and the exit taken.
-//! 3. `dag`: dominators of the acyclic rest, by lowest common ancestors in one topological pass.
-//! 4. `levels`: after a branch, the blocks with exactly one incoming edge are its arms; all other
+//! 3. `dominators`: dominators of the acyclic rest, by lowest common ancestors in one topological pass.
+//! 4. `dominance_levels`: after a branch, the blocks with exactly one incoming edge are its arms; all other
 //!    immediately dominated blocks are *continuations*, layered by reachability. If all control flow
 //!    reaches one continuation, it follows without a selector. Otherwise edges set a selector (`Continue`),
 //!    and each layer is one `Select` with an arm per continuation and an arm to pass on.

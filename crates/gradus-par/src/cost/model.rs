@@ -43,7 +43,7 @@ pub(crate) const THREADS_MAX: u64 = 1 << 16;
 const FACTOR_MAX: u64 = 1 << 18;
 /// Saturation limit for the trip count: as many single operations justify a fork.
 const TRIPS_MAX: u64 = 1 << 20;
-/// Saturation limit for the work of an iteration: the product with [`MANY`] does not overflow.
+/// Saturation limit for the work of an iteration: the product with [`TRIPS_MAX`] does not overflow.
 const ITERATION_WORK_MAX: u64 = 1 << 42;
 /// The maximum number of trip counts in a product; further trip counts count as unknown.
 const FACTORS_MAX: usize = 2;

@@ -283,7 +283,7 @@ fn is_only_call_of_run(body: &Body, op: Op, calls: &[Op]) -> bool {
             .all(|other| *other == op || are_exclusive(body, op, *other))
 }
 
-/// Returns the maximum number of `calls` in one run: the calls not exclusive with each other, at least `MANY`
+/// Returns the maximum number of `calls` in one run: the calls not exclusive with each other, at least [`MANY_CALLS`]
 /// for a call in a loop.
 fn max_calls_per_run(body: &Body, calls: &[(Op, &Clones)]) -> usize {
     let meets = |op: Op| {

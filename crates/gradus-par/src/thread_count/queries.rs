@@ -162,13 +162,7 @@ impl ThreadCountQueries {
             all_true: answers_are == ThreadCountAnswers::Exact,
             ..ThreadCountQueries::default()
         };
-        for &func in projected {
-            if let Some(body) = &unit.functions[func].body {
-                let loops = body.walk(body.root());
-                let loops = loops.filter(|op| is_over_ranks(unit, body, *op));
-                asked.over_ranks.extend(loops.map(|op| (func, op)));
-            }
-        }
+        asked.record_loops_over_ranks(unit, projected);
         // Inlined parallel regions leave their outlined functions behind.
         let others = unit.functions.iter();
         let others = others.filter(|(_, f)| f.body.is_some() && f.linkage != Linkage::Internal);
@@ -229,16 +223,13 @@ impl ThreadCountQueries {
             asked.external_sentinels =
                 sentinels::external_sentinels(unit, &closure, &effects, &loses_teams);
         }
-        if asked.all_true {
-            all_one = false;
-            apart = false;
-        }
+        all_one &= !asked.all_true;
+        apart &= !asked.all_true;
         if apart {
-            for (func, body) in closure.bodies(unit) {
-                asked
-                    .unknown_calls
-                    .extend(unknown_calls_deciding_reads(unit, func, body, &effects));
-            }
+            let calls = closure
+                .bodies(unit)
+                .flat_map(|(func, body)| unknown_calls_deciding_reads(unit, func, body, &effects));
+            asked.unknown_calls.extend(calls);
         }
         asked.all_one = !asked.all_true && (all_one || apart || asked.reaches_any_loop);
         for (func, body, mut answers) in found {
@@ -250,6 +241,17 @@ impl ThreadCountQueries {
             asked.record_dependent_loops(func, body, &answers);
         }
         asked
+    }
+
+    /// Records the loops over ranks in the functions `projected`.
+    fn record_loops_over_ranks(&mut self, unit: &Unit, projected: &[FuncId]) {
+        for &func in projected {
+            if let Some(body) = &unit.functions[func].body {
+                let loops = body.walk(body.root());
+                let loops = loops.filter(|op| is_over_ranks(unit, body, *op));
+                self.over_ranks.extend(loops.map(|op| (func, op)));
+            }
+        }
     }
 
     /// Returns true if the loop `op` must be serial.

@@ -7,12 +7,33 @@
 //! returning addresses, allocators) are inlined at every call ([`take_in_small`]), because calls hide the
 //! accessed object.
 
-use crate::rewrite_call_sites::has_equal_target_attributes;
 use gradus_analysis::{CallGraph, Nest};
 use gradus_edit::{inline_call, is_pure};
 use gradus_ir::externals::lookup;
 use gradus_ir::{AttrSet, AttrValue, Body, FuncId, Linkage, Op, OpKind, Unit};
 use std::collections::{HashMap, HashSet};
+
+/// Function attributes on the target machine and on permitted code generation.
+const TARGET_ATTRIBUTES: &[&str] = &[
+    "target-cpu",
+    "target-features",
+    "denormal-fp-math",
+    "denormal-fp-math-f32",
+    "no-builtins",
+    "nobuiltin",
+    "noimplicitfloat",
+    "null_pointer_is_valid",
+    "optforfuzzing",
+    "safestack",
+    "sanitize_address",
+    "sanitize_hwaddress",
+    "sanitize_memory",
+    "sanitize_memtag",
+    "sanitize_thread",
+    "sanitize_realtime",
+    "shadowcallstack",
+    "speculative_load_hardening",
+];
 
 /// A function of at most this many ops is inlined at every call; a longer function only if called once.
 const SHORT_OPS: usize = 150;
@@ -185,6 +206,16 @@ pub(crate) fn take_in_short(
         let code = forking.then(|| inlinable_body(unit, callee, 2)).flatten();
         code.map(Box::new)
     })
+}
+
+/// Returns true if `func` may be inlined into `caller`: equal target attributes, no `noinline`, no
+/// `optnone`.
+pub(crate) fn has_equal_target_attributes(unit: &Unit, caller: FuncId, func: FuncId) -> bool {
+    let attrs = |func: FuncId| unit.attrs(unit.functions[func].attrs);
+    let (into, from) = (attrs(caller), attrs(func));
+    let stays_a_call = from.function("noinline").is_some() || into.function("optnone").is_some();
+    let mut machine = TARGET_ATTRIBUTES.iter();
+    !stays_a_call && machine.all(|name| into.function(name) == from.function(name))
 }
 
 /// Inlines callees for which `code` returns a body at calls in loops of `callers`, callees first. Returns

@@ -67,33 +67,14 @@ pub(crate) fn differentiate(run: &mut Run<'_>, host: &mut Host) -> Result<(), St
     run.value_or_stop(host.write_out_nodes())?;
     run.value_or_stop(host.write_out_casts())?;
     host.specialize_std_function();
-    let exposed = host.expose(&symbols);
-    for symbol in &symbols {
-        host.mark_differentiated(symbol);
-    }
     let called_names = registered.derivative_functions();
-    let called = host.expose(&called_names);
-    let held = host.hold(&registered.functions_kept_as_calls());
-    if request.options.device.is_some() {
-        run.value_or_stop(host.lower_runtime_calls())?;
-    }
-    let kernels = host.expose(&kernels(host));
-    pre_ad_llvm(run, host)?;
-    host.restore(kernels);
-    host.release(held);
-    host.restore(called);
-    host.restore(exposed);
+    let kept_as_calls = registered.functions_kept_as_calls();
+    optimize_before_import(run, host, &symbols, &called_names, &kept_as_calls)?;
     let mut imported = run.pass("import", |run| import(run, host, &symbols, &called_names))?;
     mark_program_functions(&run.request.task, &mut imported.unit);
     debug_pointee_types::declare(host, &mut imported.unit);
     let named = [symbols.as_slice(), &called_names].concat();
-    let told = prepare_for_ad(
-        run,
-        host,
-        &mut imported,
-        &named,
-        &registered.functions_kept_as_calls(),
-    )?;
+    let told = prepare_for_ad(run, host, &mut imported, &named, &kept_as_calls)?;
     let rules = match registered.apply(&mut imported.unit) {
         Ok(rules) => rules,
         Err(findings) => return run.add_diagnostics(findings),
@@ -131,6 +112,33 @@ pub(crate) fn differentiate(run: &mut Run<'_>, host: &mut Host) -> Result<(), St
     run.pass("export", |run| {
         export(run, host, &imported.unit, &requests, &functions)
     })
+}
+
+/// Runs LLVM's passes before the import. The functions to differentiate, the derivatives registered for them and
+/// the kernels stay visible; calls of the functions `kept_as_calls` are not inlined.
+fn optimize_before_import(
+    run: &mut Run<'_>,
+    host: &mut Host,
+    symbols: &[String],
+    called_names: &[String],
+    kept_as_calls: &[String],
+) -> Result<(), Stop> {
+    let exposed = host.expose(symbols);
+    for symbol in symbols {
+        host.mark_differentiated(symbol);
+    }
+    let called = host.expose(called_names);
+    let held = host.hold(kept_as_calls);
+    if run.request.options.device.is_some() {
+        run.value_or_stop(host.lower_runtime_calls())?;
+    }
+    let kernels = host.expose(&kernels(host));
+    pre_ad_llvm(run, host)?;
+    host.restore(kernels);
+    host.release(held);
+    host.restore(called);
+    host.restore(exposed);
+    Ok(())
 }
 
 /// Makes the requested functions callable by their symbols, if the request has `callable_primals`.

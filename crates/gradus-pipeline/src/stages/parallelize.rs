@@ -366,21 +366,39 @@ pub(crate) fn project(
         changed.retain(|func| teams.iter().all(|(team, _)| team != func));
         form_atomic_adds(unit, closure.functions());
         let projected = gradus_par::project(unit, &changed, answers);
-        let message = "a derivative runs this loop serially: the program, or a region of its whose threads are told apart, looks at the number of threads, and a derivative's program is told of one";
-        run.add_diagnostics(remarks(unit, &projected.serial, message))?;
-        let derived = |places: &[(FuncId, Option<LocId>)]| -> Vec<(FuncId, Option<LocId>)> {
-            let inside = places.iter().filter(|(func, _)| closure.contains(*func));
-            inside.copied().collect()
-        };
-        let teams = derived(&projected.by_address);
-        run.add_diagnostics(teams.iter().map(|team| thread_count_pointer_error(unit, team)).collect())?;
-        let calls = derived(&projected.unknown_calls);
-        run.add_diagnostics(calls.iter().map(|call| unknown_callee_thread_count_error(unit, call)).collect())?;
-        let marks = derived(&projected.external_sentinels);
-        run.add_diagnostics(marks.iter().map(|mark| counted_threads_error(unit, mark)).collect())?;
+        report_thread_count_uses(run, unit, &projected, &closure)?;
         run.after_unit("raise", unit)?;
         Ok(projected.one_thread_functions)
     })
+}
+
+/// Reports the loops that a query for the thread count makes serial, and refuses differentiated functions in which
+/// the count has unknown uses.
+fn report_thread_count_uses(
+    run: &mut Run<'_>,
+    unit: &Unit,
+    projected: &gradus_par::Serialized,
+    closure: &CallGraph,
+) -> Result<(), Stop> {
+    let message = "a derivative runs this loop serially: the program, or a region of its whose threads are told apart, looks at the number of threads, and a derivative's program is told of one";
+    run.add_diagnostics(remarks(unit, &projected.serial, message))?;
+    let derived = |places: &[(FuncId, Option<LocId>)]| -> Vec<(FuncId, Option<LocId>)> {
+        let inside = places.iter().filter(|(func, _)| closure.contains(*func));
+        inside.copied().collect()
+    };
+    let teams = derived(&projected.by_address);
+    let errors = teams
+        .iter()
+        .map(|team| thread_count_pointer_error(unit, team));
+    run.add_diagnostics(errors.collect())?;
+    let calls = derived(&projected.unknown_calls);
+    let errors = calls
+        .iter()
+        .map(|call| unknown_callee_thread_count_error(unit, call));
+    run.add_diagnostics(errors.collect())?;
+    let marks = derived(&projected.external_sentinels);
+    let errors = marks.iter().map(|mark| counted_threads_error(unit, mark));
+    run.add_diagnostics(errors.collect())
 }
 
 /// Turns loops that emulate atomic adds into atomic ops: an atomic read in a loop looks like waiting for

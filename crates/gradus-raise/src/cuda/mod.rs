@@ -2,8 +2,8 @@
 //!
 //! The merge of host and device code leaves a launch as a call of `__gr_launch.NAME` with the sizes of grid and
 //! block and the kernel's arguments. The call becomes `spmd grid { spmd block { … } }` with the kernel inlined.
-//! Builtin values become the regions' parameters ([`answers`]), shared memory becomes allocations of the block
-//! ([`shared`]).
+//! Builtin values become the regions' parameters ([`builtin_values`]), shared memory becomes allocations of the block
+//! ([`shared_memory`]).
 //!
 //! # Invariants
 //! - An unsupported launch is an error, because no other code could run the launch.

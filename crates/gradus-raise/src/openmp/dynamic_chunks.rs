@@ -7,11 +7,9 @@
 //! 3. the trip with a chunk becomes the region of a `to_share_for.for` over the chunks. Code run by the thread of the
 //!    last iteration (`lastprivate`) runs in the last chunk.
 
+use crate::openmp::last_iteration::{check_movable_to_last, clone_under, last_branches};
 use crate::openmp::runtime_calls::RuntimeCalls;
-use crate::openmp::worksharing_loops::{
-    bound_slot, check_movable_to_last, clone_under, decode_schedule, dispatch_trip, last_branches,
-    resized,
-};
+use crate::openmp::worksharing_loops::{bound_slot, decode_schedule, dispatch_trip, resized};
 use crate::regions::{move_region_before, ops_between, run_once, settle};
 use gradus_edit::{ValueMap, clone_op_within, is_pure};
 use gradus_ir::{BinaryOp, Body, Builder, IntPredicate, Op, OpKind, Region, TypeId, Unit, Value};

@@ -1,15 +1,16 @@
 //! Raising of OpenMP as emitted by clang: the order of steps.
 //!
 //! 1. [`survey`]: functions with constructs, reachability of regions, and obstacles.
-//! 2. The constructs of every function are raised on a clone of its body: worksharing loops ([`loops`]),
-//!    synchronisation constructs ([`turns`]), tasks ([`tasks`], [`convert_task_loops`]). A failure is an obstacle.
+//! 2. The constructs of every function are raised on a clone of its body: worksharing loops ([`worksharing_loops`]),
+//!    synchronisation constructs ([`sync_constructs`]), tasks ([`tasks`], [`convert_task_loops`]). A failure is an obstacle.
 //! 3. A region that reaches an obstacle remains unchanged, with all constructs it reaches, because threads of
 //!    one library cannot meet in worksharing of the other; to a fixpoint.
-//! 4. The remaining functions are assembled, callees first: tasks and regions inline their functions ([`put`]).
+//! 4. The remaining functions are assembled, callees first: tasks and regions inline their functions ([`assemble`]).
 
 mod assemble;
 mod dynamic_chunks;
 mod flang_normalize;
+mod last_iteration;
 mod loop_bounds;
 mod memory_mirrors;
 mod parallel_region;

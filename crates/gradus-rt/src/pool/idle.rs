@@ -7,14 +7,14 @@
 //!
 //! # Spin time
 //! The spin time depends on the worker's history. If work mostly arrived soon, the worker spins for up to
-//! [`AWAKE`], else for a few microseconds only; long serial phases then do not pay for a second thread. In
+//! [`MAX_SPIN`], else for a few microseconds only; long serial phases then do not pay for a second thread. In
 //! total, spinning is limited to a [`WORK_PER_SPIN`]th of the worker's recent work. Otherwise small loops between
 //! serial phases, each arriving soon enough, would keep the worker spinning through every serial phase. The
 //! arrival time of work is the time of the wake-up call, not of the wake-up. A wake-up takes as long as the
 //! spin time, and a worker that included the delay would sleep again after each piece of work.
 //!
 //! # Number of workers
-//! At most as many workers are woken as there are processors ([`IdleWorkers::abreast`]), however many the program
+//! At most as many workers are woken as there are processors ([`IdleWorkers::max_active`]), however many the program
 //! requested. A further worker would only displace another worker, and all threads wait for a worker that is
 //! preempted in the middle of its share. Exception: all ranks of a team are woken, because ranks wait for
 //! each other. (With `GRADUS_FORCE_FORK`, each worker counts as having its own processor.)
@@ -82,7 +82,7 @@ struct ParkSlot {
     worker: OnceLock<Thread>,
     /// Processor of the last waker.
     waker_cpu: AtomicI32,
-    /// Time of the last wake-up call, in nanoseconds since [`IdleWorkers::begin`].
+    /// Time of the last wake-up call, in nanoseconds since `begin`.
     woken_at: AtomicU64,
 }
 
@@ -117,11 +117,11 @@ impl PendingHandoff {
 struct PoolMember {
     idlers: &'static IdleWorkers,
     index: usize,
-    /// Start of the idle phase, in nanoseconds since [`IdleWorkers::begin`].
+    /// Start of the idle phase, in nanoseconds since `begin`.
     idle_since: Cell<Option<u64>>,
     /// Spin time, in nanoseconds.
     spin_nanos: Cell<u64>,
-    /// Start of the busy phase, in nanoseconds since [`IdleWorkers::begin`].
+    /// Start of the busy phase, in nanoseconds since `begin`.
     busy_since: Cell<u64>,
     /// Remaining spin time earned by work, in nanoseconds.
     credit: Cell<u64>,
@@ -258,7 +258,7 @@ impl IdleWorkers {
         }))
     }
 
-    /// Nanoseconds since [`IdleWorkers::begin`].
+    /// Nanoseconds since `begin`.
     fn now(&self) -> u64 {
         self.begin.elapsed().as_nanos() as u64
     }

@@ -1,7 +1,7 @@
 //! The rayon pool, created on first use.
 //!
 //! If the main thread creates the pool, the main thread is worker 0, and works only inside calls of this
-//! library. Any other thread of the program submits its work and waits ([`guests`]), or works alone if no
+//! library. Any other thread of the program submits its work and waits ([`crate::pool::external_submit`]), or works alone if no
 //! worker could fetch the work. A pool created by another thread has only workers of its own.
 //!
 //! A later request for a different number of threads creates a second pool of that size; the first pool's

@@ -17,8 +17,8 @@ mod values;
 mod verdict;
 
 use crate::clang_jobs::Job;
-use crate::driver::is_parallel;
 use crate::files::{self, Scratch};
+use crate::module_scan::is_parallel;
 use crate::source::{self, CompilerOptions, run_compiler};
 use crate::{Language, Settings, child, runtime, words};
 use gradus_ir::{Code, Diagnostic};

@@ -2,7 +2,7 @@
 //!
 //! Flow: [`options`] parses the command line. Clang compiles each source with device code twice, for the
 //! host and for a GPU; Gradus's passes process both halves together, and the host's own job emits the
-//! object ([`unit`]). All other files and the link go to the ordinary driver ([`crate::driver`]). All
+//! object ([`translation_unit`]). All other files and the link go to the ordinary driver ([`crate::driver`]). All
 //! objects of a run appear, or none.
 
 mod clang_messages;

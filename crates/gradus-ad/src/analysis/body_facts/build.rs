@@ -74,7 +74,7 @@ impl<'a> FactsBuilder<'a> {
             unhandled_calls: HashSet::new(),
             null_calls: HashSet::new(),
             dead_stores: HashSet::new(),
-            noreturn_ops: HashSet::new(),
+            noreturn_ops: find_noreturn_ops(body, &alias),
             unwinds_after_write: HashSet::new(),
             exclusive_adds: HashSet::new(),
             tested_global_loads: HashSet::new(),
@@ -85,11 +85,6 @@ impl<'a> FactsBuilder<'a> {
             recomputable_loops: BTreeMap::new(),
             recomputed_loops: self.choices.recomputed_loops.clone(),
         };
-        for op in body.walk(body.root()) {
-            if alias.nest.enclosing_noreturn_region(op).is_some() {
-                facts.noreturn_ops.insert(op);
-            }
-        }
         facts.outliving_blocks = self.find_outliving_blocks(facts.body, &facts.deferred_frees);
         self.drop_unneeded_deferrals(&mut facts);
         self.find_heap_allocas(&mut facts);
@@ -748,4 +743,10 @@ fn rereads_checked_memory(alias: &Alias<'_>, found: &Disjointness) -> bool {
 
 fn holds_float(facts: &BodyFacts<'_>, unit: &Unit, value: Value) -> bool {
     carries_float(unit, facts.body.ty(value)) || facts.float_bit_ranges(value).is_some()
+}
+
+/// Returns the ops in no-return regions.
+fn find_noreturn_ops(body: &Body, alias: &Alias<'_>) -> HashSet<Op> {
+    let is_noreturn = |op: &Op| alias.nest.enclosing_noreturn_region(*op).is_some();
+    body.walk(body.root()).filter(is_noreturn).collect()
 }

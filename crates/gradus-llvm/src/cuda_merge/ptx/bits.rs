@@ -152,9 +152,9 @@ impl Writer {
         let count = least(self, &count, n);
         let none = self.op(&format!("icmp eq {int} {count}, 0"));
         let some = self.op(&format!("select i1 {none}, {int} {n}, {int} {count}"));
-        let room = self.op(&format!("sub {int} {n}, {some}"));
-        let up = self.op(&format!("shl {int} {down}, {room}"));
-        let found = self.op(&format!("{shift} {int} {up}, {room}"));
+        let spare = self.op(&format!("sub {int} {n}, {some}"));
+        let up = self.op(&format!("shl {int} {down}, {spare}"));
+        let found = self.op(&format!("{shift} {int} {up}, {spare}"));
         Some(self.op(&format!("select i1 {none}, {int} 0, {int} {found}")))
     }
 

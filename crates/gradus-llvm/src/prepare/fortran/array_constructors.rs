@@ -89,17 +89,17 @@ pub(super) fn begin_text(name: &str) -> String {
     format!(
         "define void @{name}(ptr %vector, ptr %to) {{
   %count.at = getelementptr i64, ptr %vector, i64 1
-  %room.at = getelementptr i64, ptr %vector, i64 2
+  %capacity.at = getelementptr i64, ptr %vector, i64 2
   %grows.at = getelementptr i64, ptr %vector, i64 3
   %base = load ptr, ptr %to
   %none = icmp eq ptr %base, null
   %n.at = getelementptr {DESCRIPTOR}, ptr %to, i32 0, i32 7, i64 0, i64 1
   %n = load i64, ptr %n.at
-  %room = select i1 %none, i64 0, i64 %n
+  %capacity = select i1 %none, i64 0, i64 %n
   %grows = zext i1 %none to i64
   store ptr %to, ptr %vector
   store i64 0, ptr %count.at
-  store i64 %room, ptr %room.at
+  store i64 %capacity, ptr %capacity.at
   store i64 %grows, ptr %grows.at
   ret void
 }}
@@ -162,10 +162,10 @@ declare i64 @llvm.smax.i64(i64, i64)
 define void @{name}(ptr %vector, ptr %from) {{
   %to = load ptr, ptr %vector
   %count.at = getelementptr i64, ptr %vector, i64 1
-  %room.at = getelementptr i64, ptr %vector, i64 2
+  %capacity.at = getelementptr i64, ptr %vector, i64 2
   %grows.at = getelementptr i64, ptr %vector, i64 3
   %count = load i64, ptr %count.at
-  %room = load i64, ptr %room.at
+  %capacity = load i64, ptr %capacity.at
   %grows = load i64, ptr %grows.at
 {shape}  %need = add i64 %count, {more}
   store i64 %need, ptr %count.at
@@ -173,17 +173,17 @@ define void @{name}(ptr %vector, ptr %from) {{
   br i1 %is.whole, label %append, label %grow
 grow:
   %old = load ptr, ptr %to
-{extent}  %fits = icmp sle i64 %need, %room
+{extent}  %fits = icmp sle i64 %need, %capacity
   br i1 %fits, label %append, label %move
 move:
-  %twice = mul i64 %room, 2
-  %more.room = call i64 @llvm.smax.i64(i64 %twice, i64 %need)
-  %bytes = mul i64 %more.room, {size}
+  %twice = mul i64 %capacity, 2
+  %more.capacity = call i64 @llvm.smax.i64(i64 %twice, i64 %need)
+  %bytes = mul i64 %more.capacity, {size}
   %new = call ptr @malloc(i64 %bytes)
   call void @{name}_grown_copy(ptr %new, ptr %old, i64 {size}, i64 {size}, i64 %count)
   call void @free(ptr %old)
   store ptr %new, ptr %to
-  store i64 %more.room, ptr %room.at
+  store i64 %more.capacity, ptr %capacity.at
   br label %append
 append:
   %base = load ptr, ptr %to

@@ -13,7 +13,7 @@
 //! `_FortranAMoveAlloc(to, from, …)` frees the old memory of `to` and transfers the memory of `from`.
 //! Accesses through both variables then alias, although flang's TBAA tags deny it. Elements of derived
 //! types with allocatable components and of characters, and descriptors of unknown contents stay calls,
-//! except for the scalars of [`held_assignments`]. Semantics: Fortran 2018, 10.2.1.3 and 16.9.137; bounds
+//! except for the scalars of [`derived_assign`]. Semantics: Fortran 2018, 10.2.1.3 and 16.9.137; bounds
 //! as set by flang-rt 22.
 
 use crate::host::ffi::instructions_in;

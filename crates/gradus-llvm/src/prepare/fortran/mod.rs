@@ -2,7 +2,7 @@
 //!
 //! Allocatable variables are passed to the library as descriptors: structs with an address, a type, a rank,
 //! and the bounds of each dimension (`CFI_cdesc_t` of the Fortran standard, with flang's additions). The
-//! contents of a descriptor are derived from the stores of the function itself ([`descriptors`]). If the
+//! contents of a descriptor are derived from the stores of the function itself ([`descriptor_analysis`]). If the
 //! stores are inconclusive, the call stays, and differentiation refuses active memory that depends on the
 //! call.
 

@@ -1,9 +1,9 @@
 //! Atomic adds in independent loops become plain adds.
 //!
-//! - Privatisation per chunk ([`parts`]), if all iterations add to the same locations.
-//! - A two-phase schedule of disjoint chunks ([`rounds`]), if neighbouring iterations add to the same
-//!   locations, also through index arrays ([`listed`]).
-//! - Injective index arrays ([`once`]), if each iteration adds to distinct locations.
+//! - Privatisation per chunk ([`privatize`]), if all iterations add to the same locations.
+//! - A two-phase schedule of disjoint chunks ([`two_phase`]), if neighbouring iterations add to the same
+//!   locations, also through index arrays ([`two_phase_indirect`]).
+//! - Injective index arrays ([`injective_indices`]), if each iteration adds to distinct locations.
 
 mod injective_indices;
 mod privatize;

@@ -14,7 +14,7 @@
 //!    analysis, or by a run-time test.
 //! 3. If only adds, to memory or to a carried sum, are dependences between iterations, their order is free. A
 //!    loop that runs backwards through memory, as in the reverse pass, is reversed; before that, whole nests
-//!    are (`nests`).
+//!    are (`loop_reversal`).
 //! 4. Emit the new loop (`build`). The old loop executes if the test fails or the trip count is below the
 //!    longest delay.
 //!

@@ -1,0 +1,38 @@
+//! Scan of bitcode for names: what a module requests, without parsing the module.
+//!
+//! The symbol table contains the names of all external symbols. A name may also occur elsewhere in the bytes, and the
+//! pipeline then finds no request.
+
+use std::path::Path;
+
+/// Returns true if a module calls the OpenMP runtime.
+pub(crate) fn calls_openmp(bitcode: &[u8]) -> bool {
+    holds(bitcode, b"__kmpc_")
+}
+
+/// Returns true if a module uses the undefined parallel intrinsics of `gradus/parallel.h`.
+pub(crate) fn has_markers(bitcode: &[u8]) -> bool {
+    holds(bitcode, b"__gr_")
+}
+
+/// Returns true if a module has parallel code to raise.
+pub(crate) fn is_parallel(bitcode: &[u8]) -> bool {
+    calls_openmp(bitcode) || has_markers(bitcode)
+}
+
+/// Returns true if a module's bytes contain a name.
+pub(crate) fn holds(bitcode: &[u8], key: &[u8]) -> bool {
+    bitcode.windows(key.len()).any(|w| w == key)
+}
+
+/// Returns true if a module's symbol table has a name of the differentiation interface.
+pub fn has_interface_symbol(bitcode: &[u8]) -> bool {
+    let keys: [&[u8]; 4] = [b"__enzyme_", b"__gradus_", b"gradus_vjp_", b"gradus_jvp_"];
+    keys.iter().any(|key| holds(bitcode, key))
+}
+
+/// Returns true if a path names LLVM IR, or an object that may carry it.
+pub fn is_ir(file: &Path) -> bool {
+    let extension = file.extension().and_then(|e| e.to_str());
+    matches!(extension, Some("bc" | "ll" | "o"))
+}
