@@ -433,7 +433,11 @@ fn variants(
 }
 
 /// Versions the forks of the derivatives by the worker count, and reports the loops that became serial.
-fn version_forks(run: &mut Run<'_>, unit: &mut Unit, made: &[Made]) -> Result<(), Stop> {
+fn version_forks(
+    run: &mut Run<'_>,
+    unit: &mut Unit,
+    made: &[DerivativeRecord],
+) -> Result<(), Stop> {
     let funcs: Vec<FuncId> = made.iter().map(|one| one.func).collect();
     let one_order = run.request.options.deterministic;
     let exclusive = exclusive_versions(made);
