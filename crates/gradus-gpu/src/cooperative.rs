@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A block that is split into loops runs each thread from barrier to barrier before the next thread starts.
-//! A thread that spins ([`gradus_edit::may_wait`]) on a later thread or a later block would never end. In
+//! A thread that spins ([`gradus_edit::may_spin`]) on a later thread or a later block would never end. In
 //! such a kernel each thread gets its own stack, and yields before the next iteration of the spin loop.
 //! gradus-par lowers the grid to fibers; all other passes of this crate skip the grid.
 //!

@@ -99,7 +99,7 @@ pub struct Serialized {
     pub external_sentinels: Vec<(FuncId, Option<LocId>)>,
 }
 
-/// The result of [`lower`].
+/// The result of [`lower()`].
 #[derive(Clone, Debug, Default)]
 pub struct Lowered {
     /// The functions added by lowering, now part of the unit.

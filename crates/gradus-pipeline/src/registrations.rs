@@ -2,7 +2,7 @@
 //! inactive functions, functions that resemble known functions, allocators.
 //!
 //! Flow: [`read`] runs before the early pipeline, during which the named functions stay calls. After the
-//! import, [`Registrations::state`] adds the registrations to the unit and returns the rules queried by the
+//! import, [`Registrations::apply`] adds the registrations to the unit and returns the rules queried by the
 //! worklist ([`crate::requests::custom_derivatives`]).
 
 mod contradictions;

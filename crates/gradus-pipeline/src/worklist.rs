@@ -31,7 +31,7 @@ pub(crate) struct DerivativeRecord {
     pub report: Report,
     /// The number of scatter loops turned into gather loops.
     pub gather_loops: usize,
-    /// The pairs of parameters compared by a run-time alias check ([`Derived::apart`]).
+    /// The pairs of parameters compared by a run-time alias check ([`Derived::disjoint_pairs`]).
     pub checked_pairs: Vec<(usize, usize)>,
 }
 

@@ -1,6 +1,6 @@
 //! The thread pool of the process: a common interface over two implementations.
 //!
-//! A program uses either a rayon pool ([`own`]) or the threads of its OpenMP library ([`libomp`]). The
+//! A program uses either a rayon pool ([`rayon_pool`]) or the threads of its OpenMP library ([`libomp`]). The
 //! latter is chosen if a part of the program runs on the OpenMP library anyway: two pools would compete for
 //! the processor cores. The linker makes the choice ([`uses_libomp`]).
 
@@ -40,7 +40,7 @@ fn env_number_at_level(name: &str, level: usize) -> Option<usize> {
     number.parse().ok().filter(|n| *n > 0)
 }
 
-/// [`wanted`], for a region at nesting depth `level`.
+/// [`requested_workers`], for a region at nesting depth `level`.
 pub(crate) fn requested_workers_at(level: i32) -> usize {
     let level = usize::try_from(level).unwrap_or(0);
     let is_set =

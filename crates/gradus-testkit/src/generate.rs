@@ -145,7 +145,7 @@ struct Writer<'r> {
     budget: u32,
     /// The suffix of every global name.
     name_suffix: String,
-    /// True to emit the statements of [`wide`], and (`single`) those in single precision.
+    /// True to emit the statements of [`ir_programs`], and (`single`) those in single precision.
     wide: bool,
     /// The number of the loop with two counters at the start of `@f`.
     two_counters: Option<u64>,

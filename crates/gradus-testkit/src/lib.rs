@@ -26,7 +26,7 @@
 //! check_pages("crates/some-crate/cases", &passes).unwrap();
 //! ```
 //!
-//! [`program`] returns random programs, checked likewise; [`reduce`] and [`reduce_text`] reduce failing
+//! [`program`] returns random programs, checked likewise; [`reduce()`] and [`reduce_text`] reduce failing
 //! programs to a readable size. [`c_program`] returns C programs and [`check_c`] checks their derivatives
 //! through the compiler. [`wide_program`] and [`check_unit`] do so without C, a hundred programs at a time;
 //! [`Coverage`] counts their contents. [`fork_join_program`] returns parallel programs, run by

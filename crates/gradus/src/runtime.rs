@@ -38,7 +38,7 @@ pub(crate) fn with_runtime(
     with_library(job, scratch, "", on_openmp)
 }
 
-/// Like [`linked`], for a compiler that calls the linker.
+/// Like [`with_runtime`], for a compiler that calls the linker.
 ///
 /// # Errors
 /// A file cannot be written.

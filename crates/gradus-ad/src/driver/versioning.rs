@@ -32,7 +32,7 @@ pub(crate) struct Dispatch {
     pub body: Body,
     /// The two versions; the version for disjoint memory comes first.
     pub needs: Vec<Variant>,
-    /// See [`crate::Derived::apart`].
+    /// See [`crate::Derived::disjoint_pairs`].
     pub apart: Vec<(usize, usize)>,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Parallel loops arrive as serial loops with independent iterations, and the reversed loop is independent
 //! too. The adjoint of memory that one iteration wrote is private to the iteration. Adjoints of memory that
-//! several iterations read are accumulated, atomically unless the add is exclusive (`facts/own_adds.rs`).
+//! several iterations read are accumulated, atomically unless the add is exclusive (`body_facts/exclusive_adds.rs`).
 //! Each iteration has separate tape memory.
 //!
 //! A callee in an iteration has a concurrent variant ([`Variant::concurrent`](crate::Variant)), whose adds

@@ -1,4 +1,4 @@
-//! Inverted inductions in the reverse pass: see `facts/backwards.rs`.
+//! Inverted inductions in the reverse pass: see `body_facts/invertible_inductions.rs`.
 //!
 //! A reversed loop carries the value after the primal iteration that is reversed next, and inverts the steps
 //! of the iteration in reverse order.

@@ -5,7 +5,7 @@
 //! old pointer, and adjoints would silently go to the wrong memory. A third variable, the *witness*, detects
 //! the change: each outermost derivative copies the pointers to the witness at the end of its forward pass,
 //! and begins by comparing both. The shadow of a changed pointer becomes null. A derivative that dereferences
-//! the null shadow ends the program with a message (`facts/from_globals.rs`). `static_pointers` rebinds the
+//! the null shadow ends the program with a message (`body_facts/from_globals.rs`). `global_pointers` rebinds the
 //! shadow if the pointer points to a known variable.
 //!
 //! # Invariants

@@ -1,6 +1,6 @@
 //! Activity of memory: decides which alias sets carry derivatives and therefore have shadows.
 //!
-//! Derivatives flow along the edges of `flow.rs` over the whole call graph, context-insensitively: between
+//! Derivatives flow along the edges of `flow_graph.rs` over the whole call graph, context-insensitively: between
 //! values, through memory, into callees and back. A value is *varied* if it depends on an active input and
 //! *useful* if an active output depends on it. Two searches over one graph compute both. An alias set with
 //! varied and useful floats carries derivatives. The shadow state of its pointers depends on the allocation

@@ -155,7 +155,7 @@ impl Solver<'_> {
             ShadowPresence::Maybe => ShadowState::Maybe,
         }
     }
-    /// Returns [`Self::by_class`] joined over the pointers in a value.
+    /// Returns [`Self::shadow_of_set`] joined over the pointers in a value.
     fn shadow_of_sets(&self, value: Value) -> ShadowState {
         let (unit, memory) = (self.facts.unit, self.facts.memory);
         let leaves = memory.leaves_of(self.body.ty(value));
@@ -588,7 +588,7 @@ impl Solver<'_> {
     }
 }
 
-/// Returns true if an external function may write floats to memory, beyond [`flow::value_accesses`].
+/// Returns true if an external function may write floats to memory, beyond [`crate::value_accesses`].
 fn writes_memory(unit: &Unit, func: FuncId, effects: Effects) -> bool {
     let handled = matches!(
         unit.known(func),

@@ -89,7 +89,7 @@ impl<'a> Availability<'a> {
         Some(ops)
     }
 
-    /// Returns [`Availability::before`] for the entry of the body.
+    /// Returns [`Availability::ops_before`] for the entry of the body.
     pub fn at_entry(&self, value: Value) -> Option<Vec<Op>> {
         let body = self.clobbers.alias.body;
         self.ops_before(value, body.first(body.root())?)

@@ -26,7 +26,7 @@ pub(crate) fn outside_function(unit: &Unit, func: FuncId) -> FunctionEffects {
     found
 }
 
-/// Refines the effects of a function without a body, by [`narrow`]. A function that accesses argument
+/// Refines the effects of a function without a body, by [`refine`]. A function that accesses argument
 /// memory alone, or none, is assumed to acquire no lock there unless stated.
 pub(crate) fn refine_external(found: &mut FunctionEffects, attrs: &AttrSet) {
     refine(found, attrs);

@@ -1,6 +1,6 @@
 //! Alias sets: the memory that each pointer of a call graph may point into.
 //!
-//! Results of [`Memory::of`]; `constraints.rs` computes the sets. An alias set is a set of abstract objects
+//! Results of [`AliasSets::of`]; `alias_set_solver.rs` computes the sets. An alias set is a set of abstract objects
 //! that share a pointer. Pointers of two alias sets never address a common byte, except if both pointers
 //! come from arguments of a root, because the callers of a root are unknown. Within an alias set, offsets
 //! count modulo the set's modulus. The modulus separates the memory cells of a structure, also in an array
@@ -27,7 +27,7 @@ impl Entity for AliasSetId {
 }
 
 /// A location: an offset in bytes from the start of an object of an alias set. Two locations with equal
-/// offsets under [`AliasSet::normal`] may alias.
+/// offsets under [`AliasSet::normalize_offset`] may alias.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CellRef {
     /// The alias set.
@@ -175,7 +175,7 @@ impl AliasSets {
     pub fn alias_set(&self, func: FuncId, value: Value) -> Option<AliasSetId> {
         self.place(func, value).map(|place| place.class)
     }
-    /// Returns the location behind a pointer: [`Memory::class`] with the offset.
+    /// Returns the location behind a pointer: [`AliasSets::alias_set`] with the offset.
     pub fn place(&self, func: FuncId, value: Value) -> Option<CellRef> {
         self.places(func, value).iter().flatten().next().copied()
     }

@@ -21,7 +21,7 @@ pub(crate) struct OffsetConstraint {
     pub from: NodeOffset,
 }
 
-/// Maximal depth of the definitions inspected by [`ConstraintBuilder::steps`].
+/// Maximal depth of the definitions inspected by [`ConstraintBuilder::multiple_of`].
 const STEPS_DEPTH: u32 = 8;
 
 /// Maximal number of pending sums in [`ConstraintBuilder::is_never_an_address`].

@@ -4,7 +4,7 @@
 //! and an offset in it. Each alias set has a modulus m: offsets count modulo m; m = 0 means exact offsets.
 //! A pointer increment by an unknown multiple of s unifies (c, o) with (c, o + s), which makes m = gcd(m,
 //! s). An array of 24-byte structures has three separate cells; an array of doubles has one. The contents
-//! of an alias set are stored per offset (a [`Cell`]). If two cells merge, a worklist unifies their
+//! of an alias set are stored per offset (a [`CellNode`]). If two cells merge, a worklist unifies their
 //! pointees. A modulus at least halves on each change, and the smaller of two maps moves into the larger:
 //! O(n log² n) in total.
 

@@ -3,7 +3,7 @@
 //! Seeds are all accesses (earlier or later in the program), TBAA tags and, without other evidence,
 //! declared types. Integers have bit ranges: a float or pointer at a bit offset. Steps:
 //!
-//! 1. One equation per op that moves bit ranges unchanged (see `lanes.rs`) and per integer load or store.
+//! 1. One equation per op that moves bit ranges unchanged (see `bit_ranges.rs`) and per integer load or store.
 //! 2. Fixpoint iteration over the equations, forwards and backwards in turn, and over the byte copies.
 //! 3. Declared types become the types of cells without evidence; then step 2 runs again.
 
@@ -650,7 +650,7 @@ impl TypeMap {
             && self.visible[place.class.index()]
             && self.type_at(memory, place).is_nothing()
     }
-    /// Returns [`Words::may_hold_floats`] for a store of a number. If the modulus mixes cells of a
+    /// Returns [`TypeMap::may_hold_floats`] for a store of a number. If the modulus mixes cells of a
     /// structure, the unreduced offset decides.
     pub fn overlaps_floats(&self, memory: &AliasSets, place: CellRef, bytes: u64) -> bool {
         if !self.may_hold_floats(memory, place, bytes) {

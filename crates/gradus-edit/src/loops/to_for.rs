@@ -11,7 +11,7 @@
 //! 5. Mark a loop with [`Flags::NO_RUNTIME_UNROLL`] if its trip count costs more than the original loop test. Analyses
 //!    may use the trip count, but LLVM should not unroll the loop.
 //!
-//! `top_tested` converts loops with a test at the top (`loop { if c { …; again } else { exit } }`).
+//! `while_to_for.rs` converts loops with a test at the top (`loop { if c { …; again } else { exit } }`).
 
 use crate::facts::effects::may_not_complete;
 use crate::facts::integers;

@@ -4,8 +4,8 @@
 //! with very many branches, cost many times as much as the ops split over ten functions. A piece is a run of
 //! consecutive ops of one region with their nested regions.
 //!
-//! 1. *Choice* ([`Choice`]): from the innermost regions outwards, each region with too many ops is split into
-//!    runs of at most [`SplitLimits::piece`] ops. Deep nests are therefore split as well.
+//! 1. *Choice* ([`RunChoice`]): from the innermost regions outwards, each region with too many ops is split into
+//!    runs of at most [`SplitLimits::piece_ops_max`] ops. Deep nests are therefore split as well.
 //! 2. *Frame*: a value defined in one function (a piece or the remaining body) and used in another has a slot
 //!    in a memory block of the original function. The address of the block is the only argument of a piece.
 //!    The definition stores the value; each user function loads the value once, before the first use. Stack

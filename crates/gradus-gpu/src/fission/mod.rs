@@ -4,7 +4,7 @@
 //! keeps its condition per thread. A loop that contains a barrier runs while any thread is active, with a
 //! flag per thread. Branches and loops with a uniform condition keep their form.
 //!
-//! Steps: [`crate::fission::prepare`], [`crate::opt::thread_interchange`] (loops split without a barrier), [`crate::fission::skeleton`] (split
+//! Steps: [`mod@crate::fission::prepare`], [`crate::opt::thread_interchange`] (loops split without a barrier), [`crate::fission::skeleton`] (split
 //! points), [`crate::fission::uniformity`] (uniformity), [`crate::fission::thread_storage`] (stored values), [`crate::fission::emit`] (the new code).
 
 pub(crate) mod emit;

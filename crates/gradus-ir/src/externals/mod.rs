@@ -261,7 +261,7 @@ pub fn may_be_user_defined(name: &str) -> bool {
     matches!(lookup(name), Some(ExternalFn::Math(id)) if math::is_unreserved(name, id))
 }
 
-/// Returns the effects of the external function `name`. The result is finer than [`Known::effects`]: LLVM
+/// Returns the effects of the external function `name`. The result is finer than [`ExternalFn::effects`]: LLVM
 /// intrinsics do not write errno, unlike the C functions.
 pub fn effects(name: &str) -> Option<Effects> {
     INDEX.find(name).map(|found| found.effects)

@@ -2,7 +2,7 @@
 //!
 //! A device function with thread queries, barriers or shared memory is inlined into the calling kernel.
 //! Kernels of separate units cannot call the function. The objects record definitions and calls for a link
-//! step with all units. A variable [`LOCAL_DEVICE_PREFIX`]`NAME` marks a definition, [`CALLED`]`NAME` a call into a
+//! step with all units. A variable [`LOCAL_DEVICE_PREFIX`]`NAME` marks a definition, [`CALL_SITE_PREFIX`]`NAME` a call into a
 //! foreign unit. Each variable holds `file:line:name`.
 
 use super::launches::calls_of;

@@ -81,7 +81,7 @@ impl Structure<'_, '_, '_> {
         }
     }
 
-    /// Records on the branch of a loop with [`Flags::MARKED`] that a marker precedes the loop.
+    /// Records on the branch of a loop with [`Flags::HAS_PARALLEL_INTRINSIC`] that a marker precedes the loop.
     pub(super) fn set_marked(&self, op: Op, branch: LLVMValueRef) {
         if self.body.ops[op].flags.has(Flags::HAS_PARALLEL_INTRINSIC) {
             unsafe { gr_set_marked(branch) };

@@ -1,9 +1,9 @@
 //! Exports loops in rotated form: the body, then the test. A `for` gets a guard in front and a counting
 //! index.
 //!
-//! A trip count `cond ? n : 0` with `n` nonzero under `cond` uses `cond` as the guard (`runs`). Inside the
+//! A trip count `cond ? n : 0` with `n` nonzero under `cond` uses `cond` as the guard (`zero_trip_guard`). Inside the
 //! loop the trip count is `n`; after the loop it is a phi of zero and `n`, as in LLVM's own loops. An index
-//! that is used only in sums with a single loop-invariant value starts at that value (`starts`).
+//! that is used only in sums with a single loop-invariant value starts at that value (`induction_start`).
 use super::structure::{Frame, Structure, Values};
 use crate::export::induction_start::{End as Last, Start, match_index_start};
 use crate::export::jump_threading::End;

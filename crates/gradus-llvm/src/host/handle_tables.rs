@@ -67,7 +67,7 @@ pub(crate) struct Tables {
     pub(crate) scope_lists: HashMap<Vec<ScopeId>, LLVMMetadataRef>,
     /// The host's function (or alias) of each [`FuncId`].
     pub(crate) functions: Vec<LLVMValueRef>,
-    /// The host's variable of each [`GlobalId`].
+    /// The host's variable of each [`gradus_ir::GlobalId`].
     pub(crate) globals: Vec<LLVMValueRef>,
     /// The original instruction of each op of an imported body, by function and op number; null if there is
     /// none.

@@ -18,7 +18,7 @@
 //! | `Loop` | `loop`; leaves at its bottom only, see [`RepeatCondition`] |
 //! | `Never` | `unreachable`: after a loop that never ends |
 //!
-//! A sequence that [ends](Tree::ends) yields nothing. If all arms but one end, the code after the branch
+//! A sequence that [never completes](Tree::never_completes) yields nothing. If all arms but one end, the code after the branch
 //! follows in the same sequence, not in the arm: a chain of checks that abort stays flat. A chain of
 //! `if (c) goto fail` nests as deep as it is long, so a walk over the tree needs an explicit stack.
 //! Sequences and nodes are numbered outside in: an outer number is smaller than all inner numbers.

@@ -8,7 +8,7 @@
 //! - A call of unknown code, or of code that may block, is unbounded ([`UNBOUNDED_WORK`]): two such calls justify a
 //!   fork, and the runtime measures the profit.
 //! - Recursion, loops without a count and nested loops of unknown trip counts may be unbounded, too, and set
-//!   [`Work::open`]; the caller decides.
+//!   [`IterationWork::unbounded`]; the caller decides.
 //! - If LLVM can vectorise the iterations, ops on 32 bits or less count half: a register holds twice as many
 //!   elements.
 
@@ -211,7 +211,7 @@ impl CallCosts {
     }
 
     /// Returns the number of threads that match the speed of a single thread. Atomics between iterations
-    /// ([`Flags::BETWEEN`]) cost more with concurrent threads than the plain ops of a single thread.
+    /// ([`Flags::ATOMIC_ACROSS_ITERATIONS`]) cost more with concurrent threads than the plain ops of a single thread.
     pub(crate) fn break_even_threads(&self, unit: &Unit, body: &Body, region: Region) -> u64 {
         let work = |between: u64| {
             let mut count = WorkCounter::new(self, unit, body, region);

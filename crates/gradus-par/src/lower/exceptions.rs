@@ -6,7 +6,7 @@
 //! 1. A function with a catch-all handler calls the task or range of iterations and stores the exception in the
 //!    group ([`call_with_catch_all`]). The first stored exception is rethrown.
 //! 2. The code of a scope is outlined and called once: an exception leaving the scope waits for the tasks at
-//!    the call ([`guarded`]). LLVM inlines the function again.
+//!    the call ([`call_with_cleanup`]). LLVM inlines the function again.
 //! 3. After a sync, a stored exception is rethrown ([`rethrow`]).
 //!
 //! C code, and C++ code whose callees never throw, has none of the three.

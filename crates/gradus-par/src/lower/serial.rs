@@ -254,7 +254,7 @@ pub(crate) fn may_wait(body: &Body, op: Op) -> bool {
     }
 }
 
-/// Like [`combine::Reduction::combine`], within one body.
+/// Like [`crate::lower::reduction_combine::Reduction::combine`], within one body.
 fn combined(
     b: &mut Builder<'_>,
     reduction: &reduction_combine::Reduction,

@@ -2,7 +2,7 @@
 //!
 //! A loop runs serially if the loop is small or if all workers are no faster than one thread. Iterations of a
 //! parallel loop update shared memory by atomic operations. On one thread, atomics that conflict with
-//! iterations only ([`Flags::BETWEEN`]) become plain accesses, at a fraction of the cost and vectorisable. The
+//! iterations only ([`Flags::ATOMIC_ACROSS_ITERATIONS`]) become plain accesses, at a fraction of the cost and vectorisable. The
 //! fallback range function has the plain accesses and serial inner loops, and is called directly.
 
 use crate::Lowering;

@@ -2,9 +2,7 @@
 //! task left to steal); otherwise the task's code runs at the spawn.
 //!
 //! A task becomes `f.gr_task(context)`. Captured values are copied into the context, because the task may run
-//! after the spawning code has continued. Exceptions are handled by [`throws`].
-//!
-//! [`throws`]: crate::lower::exceptions
+//! after the spawning code has continued. Exceptions are handled by [`crate::lower::exceptions`].
 
 use crate::Lowering;
 use crate::lower::abi::Entry;
@@ -266,7 +264,7 @@ fn emit_region(source: &Body, region: Region, b: &mut Builder<'_>, map: &mut Val
 }
 
 /// Emits the entry into runtime-managed code: thread-number queries return the worker's number from here on,
-/// because several workers may query at once. Returns the operand of [`leave`].
+/// because several workers may query at once. Returns the operand of [`emit_leave`].
 pub(crate) fn emit_enter(b: &mut Builder<'_>) -> Value {
     let enter = Entry::Enter.declare(b.unit);
     let call = b.call(enter, &[]);
@@ -289,7 +287,7 @@ fn query_if(b: &mut Builder<'_>, condition: Value, entry: Entry) -> Value {
     b.body.result(choice)
 }
 
-/// Emits the exit that corresponds to [`enter`].
+/// Emits the exit that corresponds to [`emit_enter`].
 pub(crate) fn emit_leave(b: &mut Builder<'_>, entered: Value) {
     let leave = Entry::Leave.declare(b.unit);
     b.call(leave, &[entered]);

@@ -12,7 +12,7 @@
 //! 1. both loops have equal trip counts, and neither uses the other's reductions;
 //! 2. the ops between the loops may run before both loops;
 //! 3. no iteration exits abnormally: by an exit, an exception or an infinite loop;
-//! 4. no access of one loop conflicts with a write of the other, except in equal iterations ([`same`]).
+//! 4. no access of one loop conflicts with a write of the other, except in equal iterations ([`same_iteration`]).
 //!
 //! Profitability: the loops share memory, and neither prevents vectorisation of the other. Branches with equal
 //! conditions around the loops are merged first ([`merge_branches_around_loops`]).

@@ -2,7 +2,7 @@
 //!
 //! A parallel loop is split into chunks large enough for a fork, whereas spawned tasks are created, or tested
 //! for demand, one by one. A parallel loop waits for its iterations, unlike the loop of tasks: an earlier wait
-//! is always legal. If possibly no parallel region executes the function ([`orphans`]), the loop is versioned.
+//! is always legal. If possibly no parallel region executes the function ([`orphaned_tasks`]), the loop is versioned.
 
 use crate::lower::orphaned_tasks;
 use gradus_edit::{ValueMap, clone_op_within, is_pure, loops_to_fors};

@@ -63,7 +63,7 @@ fn is_unconditional_spawn(kind: &OpKind) -> bool {
     *kind == free
 }
 
-/// Like [`orders`], except that tasks alone impose no order.
+/// Like [`may_order_iterations`], except that tasks alone impose no order.
 fn orders_beyond_tasks(unit: &Unit, body: &Body, op: Op, ordered: &HashSet<FuncId>) -> bool {
     let of_tasks = matches!(
         body.kind(op),

@@ -59,7 +59,7 @@ pub fn functions_that_wait(unit: &Unit) -> HashSet<FuncId> {
 }
 
 /// Turns a team into the code of one rank with barriers, and materialises the number of ranks before the team.
-/// Returns true on success. `waiting` is the result of [`waiting`].
+/// Returns true on success. `waiting` is the result of [`functions_that_wait`].
 pub fn team_to_rank_code(
     unit: &mut Unit,
     body: &mut Body,
@@ -294,7 +294,7 @@ impl RankCode {
         }
     }
 
-    /// Like [`Rank::single`]; yielded values reach all ranks through memory.
+    /// Like [`RankCode::single`]; yielded values reach all ranks through memory.
     fn single_for_all(self, b: &mut Builder<'_>, op: Op) {
         let results = b.body.results(op).to_vec();
         let block = block_type(b.unit, b.body, &results);

@@ -3,7 +3,7 @@
 //! A team has one rank in a derivative. A program that sees several threads would read the results of absent
 //! ranks. A program that sees one thread may take a path that is correct on one thread only (`if (threads > 1)
 //! own[i] = …; else shared[list[i]] += …;`), in loops that a derivative would run in parallel. Each query
-//! result is therefore tracked by taint analysis ([`Followed`]):
+//! result is therefore tracked by taint analysis ([`TaintFlow`]):
 //!
 //! - A result that stays in its body, is unrelated to teams and does not determine locations in external memory
 //!   is the number of workers. If the number is one, the dependent loops are serial, because iterations may

@@ -1,6 +1,6 @@
 //! Taint analysis of a thread count within the body of the query.
 //!
-//! Values computed from the count by arithmetic are data-tainted ([`Taint::Made`]). A value selected by a
+//! Values computed from the count by arithmetic are data-tainted ([`Taint::Value`]). A value selected by a
 //! branch on the count among the program's data, or left by a loop over the count, is only control-tainted
 //! ([`Taint::Control`]).
 //!
@@ -307,7 +307,7 @@ impl<'a> TaintFlow<'a> {
         }
     }
 
-    /// Like [`Followed::value`], except for floats.
+    /// Like [`TaintFlow::taint_value`], except for floats.
     fn taint_unless_float(&mut self, value: Value, share: Taint) {
         if !self.context.is_float(value) {
             self.taint_value(value, share);

@@ -4,7 +4,7 @@
 //! Each request becomes a root: a variant with a declared function, callable before its body exists. Roots
 //! of different functions or activities rest on different facts, as do the required variants of callees:
 //! roots share no bodies. A root's function therefore has a unique symbol, and takes the variant's symbol
-//! only while its body is emitted ([`Roots::begin`], [`Roots::end`]).
+//! only while its body is emitted ([`Roots::take_variant_symbol`], [`Roots::release_variant_symbols`]).
 
 pub(crate) mod abi;
 pub(crate) mod c_layout;

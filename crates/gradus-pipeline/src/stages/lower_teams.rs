@@ -3,7 +3,7 @@
 //! A team that stays a team has a single rank in a derivative, and the program then sees one thread. The
 //! number of ranks must equal the number seen by the program. Hence either all teams of default size become
 //! loops and the program sees the true number, or none does. Further parallel loops that may depend on the
-//! number of ranks run serially if that number is 1 ([`gradus_par::guard`]). Such a loop may be right for a
+//! number of ranks run serially if that number is 1 ([`gradus_par::guard_by_team_size`]). Such a loop may be right for a
 //! single thread only, and the number of threads may differ when the reverse pass runs.
 
 use gradus_analysis::{CallGraph, Effects};

@@ -95,7 +95,7 @@ impl ParallelSimplify {
         self.simplify_functions(unit, closure, &shorter);
     }
 
-    /// Simplifies functions as [`ParallelSimplify::parallel`] does, but leaves callees alone.
+    /// Simplifies functions as [`ParallelSimplify::simplify_with_callees`] does, but leaves callees alone.
     pub(crate) fn simplify(&mut self, unit: &mut Unit, functions: &[FuncId]) {
         let closure = CallGraph::of(unit, functions);
         self.simplify_functions(unit, &closure, functions);

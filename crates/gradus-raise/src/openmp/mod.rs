@@ -2,7 +2,7 @@
 //!
 //! 1. [`survey`]: functions with constructs, reachability of regions, and obstacles.
 //! 2. The constructs of every function are raised on a clone of its body: worksharing loops ([`worksharing_loops`]),
-//!    synchronisation constructs ([`sync_constructs`]), tasks ([`tasks`], [`convert_task_loops`]). A failure is an obstacle.
+//!    synchronisation constructs ([`sync_constructs`]), tasks ([`tasks`], [`taskloop`]). A failure is an obstacle.
 //! 3. A region that reaches an obstacle remains unchanged, with all constructs it reaches, because threads of
 //!    one library cannot meet in worksharing of the other; to a fixpoint.
 //! 4. The remaining functions are assembled, callees first: tasks and regions inline their functions ([`assemble`]).

@@ -1,5 +1,5 @@
 //! Distribution of a loop's remaining leaves: an equal range of leaves per worker, stealable in halves
-//! ([`share`]).
+//! ([`run_shared`]).
 //!
 //! Each worker starts with the range of its own index, whose data its caches hold from the previous loop. A
 //! worker without leaves steals half of another worker's range, in a single atomic operation. No thread ever

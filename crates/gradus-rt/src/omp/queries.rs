@@ -28,7 +28,7 @@ fn number_and_count() -> Option<(i32, i32)> {
     }
 }
 
-/// [`place`], for a program that may store data under the number.
+/// [`number_and_count`], for a program that may store data under the number.
 fn query_number_and_count() -> Option<(i32, i32)> {
     let place = number_and_count()?;
     thread_context::mark_number_queried();

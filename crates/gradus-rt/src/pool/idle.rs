@@ -3,7 +3,7 @@
 //! Rayon puts a worker to sleep after some microseconds without work, and waking the worker takes longer
 //! than many a parallel loop. Workers therefore never enter rayon's own waiting. From start to program end,
 //! each worker searches for work ([`IdleWorkers::worker_loop`]), and a thread that publishes work wakes a sleeping
-//! worker ([`IdleWorkers::call`]).
+//! worker ([`IdleWorkers::wake_if_allowed`]).
 //!
 //! # Spin time
 //! The spin time depends on the worker's history. If work mostly arrived soon, the worker spins for up to

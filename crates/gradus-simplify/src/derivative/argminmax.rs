@@ -381,7 +381,7 @@ fn index_as_i64(b: &mut Builder<'_>, index: Value) -> Value {
     }
 }
 
-/// Returns the first or last iteration whose value has the given bits; [`NONE`] if there is none.
+/// Returns the first or last iteration whose value has the given bits; [`NO_ITERATION`] if there is none.
 fn emit_search(
     b: &mut Builder<'_>,
     found: &SelectedIteration,

@@ -76,7 +76,7 @@ pub fn has_indirect_loads(unit: &Unit, body: &Body) -> bool {
         .any(|op| is_candidate_loop(unit, body, op))
 }
 
-/// Returns whether a loop loads floats at enough distinct loaded indices; [`plan`] checks the remaining
+/// Returns whether a loop loads floats at enough distinct loaded indices; [`plan_copies`] checks the remaining
 /// conditions.
 fn is_candidate_loop(unit: &Unit, body: &Body, lp: Op) -> bool {
     if !matches!(body.kind(lp), OpKind::For { .. }) {

@@ -11,7 +11,7 @@
 //!    stores, local allocations and known pure calls. An iteration always terminates and does not depend on
 //!    the addresses of its allocations.
 //! 3. No iteration writes a location that a load reads, or the same iteration writes the location before the
-//!    load ([`Reader`]).
+//!    load ([`LoopLoad`]).
 //!
 //! By condition 3 no data flows between iterations. All iterations write equal values to equal locations,
 //! hence the first iteration leaves the final state.

@@ -1,7 +1,7 @@
 //! IR programs: random programs in the text form with everything that differentiation must handle.
 //!
 //! This file emits a program's frame and the statements on values; `pointers` emits addresses and memory,
-//! `meetings` aliasing accesses, `math` calls of math functions. The program of seed 7 has the function
+//! `aliasing` aliasing accesses, `math` calls of math functions. The program of seed 7 has the function
 //! `@f_7(%n: i64, %x: ptr, %s: f64) -> f64`, which sets its globals first, and hence depends on its
 //! arguments only.
 //!

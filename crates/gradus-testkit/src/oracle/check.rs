@@ -7,7 +7,7 @@
 //! 2. the primal results returned by the derivatives equal the primal's;
 //! 3. J·ẋ agrees with finite differences, if finite differences converge over step sizes and on both sides.
 //!
-//! `isolated` treats points without convergence.
+//! `singularities` treats points without convergence.
 
 use crate::generate::CELLS;
 use crate::oracle::singularities;
@@ -278,7 +278,7 @@ pub(crate) fn stencil(
 }
 
 /// Returns the slopes below and above a point by second-order finite differences of the results of
-/// [`around`].
+/// [`stencil`].
 pub(crate) fn one_sided_slopes(found: [Vector; 5], h: f64) -> [Vector; 2] {
     let [a, b, middle, c, d] = found;
     [

@@ -4,7 +4,7 @@
 //! flang rewrites its descriptor in front of the statement, so rank and type are derived from the stores
 //! there. The library stores a footer word after the allocated memory and refuses to free memory without a
 //! footer. The expansion does the same, in a function that differentiation treats as an allocator
-//! ([`ALLOCATOR_SUFFIX`]). If the type of freed memory is unknown, the type is checked at run time ([`plain_text`]).
+//! ([`ALLOCATOR_SUFFIX`]). If the type of freed memory is unknown, the type is checked at run time ([`plain_memory_check_text`]).
 //! Statements with an `ERRMSG` and possibly polymorphic pointers stay calls.
 
 use super::allocations::{Allocation, describe, returns_stat};

@@ -325,7 +325,7 @@ pub(super) unsafe fn described_operand(call: LLVMValueRef, operand: u32) -> Opti
     }
 }
 
-/// Like [`described`], for intrinsic types only.
+/// Like [`described_operand`], for intrinsic types only.
 ///
 /// # Safety
 /// `call` is a live call with such an operand.

@@ -1,7 +1,7 @@
 //! Rewrites a differentiation call to a direct call of the derivative.
 //!
 //! Arguments are converted to the derivative's types; results are converted to the form stated by the
-//! call's own prototype. If the two differ, both have equal scalars at equal offsets (checked by [`fits`])
+//! call's own prototype. If the two differ, both have equal scalars at equal offsets (checked by [`result_scalars_match`])
 //! and are converted through memory, which LLVM removes.
 
 use super::parse::{ArgumentSource, Parsed, conversion};

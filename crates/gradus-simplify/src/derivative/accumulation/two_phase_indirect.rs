@@ -4,7 +4,7 @@
 //! iterations are mostly neighbours in memory, but only the index array knows. An inspector pass finds the
 //! first and last location of each chunk. Disjoint chunks execute concurrently, others in further phases.
 //!
-//! 1. The loop satisfies the conditions of [`super::rounds`] except those on addresses and calls. Each
+//! 1. The loop satisfies the conditions of [`super::two_phase`] except those on addresses and calls. Each
 //!    address is an element of an outside array. Its index is computed from the loop's index by arithmetic and
 //!    loads of memory that the loop does not clobber.
 //! 2. The inspector reads the values that the loop reads: the loads lie in the loop's own region, which each
