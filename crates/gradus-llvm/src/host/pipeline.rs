@@ -111,6 +111,7 @@ impl Host {
         self.invalidate_units();
         if !matches!(pipeline, Pipeline::Late(_)) {
             self.strip_o0_attributes();
+            self.mark_debug_regions();
         }
         let before_derivatives = matches!(pipeline, Pipeline::EarlySerial | Pipeline::EarlyOpenMp);
         if before_derivatives {

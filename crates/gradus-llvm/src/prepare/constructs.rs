@@ -6,17 +6,41 @@
 //! code may call a function with constructs (through a pointer, or recursively), so raising never assumes
 //! that all callers are known.
 
+use crate::host::ffi::name_of;
 use crate::host::module::Host;
 use crate::host::pipeline::attribute_kind;
 use gradus_ir::externals::{ExternalFn, lookup};
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
-use llvm_sys::{LLVMAttributeFunctionIndex, LLVMAttributeIndex};
+use llvm_sys::{LLVMAttributeFunctionIndex, LLVMAttributeIndex, LLVMLinkage};
 use std::collections::HashSet;
 
 const FUNCTION: LLVMAttributeIndex = LLVMAttributeFunctionIndex;
 
+/// With debug information clang moves the code of a region or task into a second function, which takes the captured
+/// variables by their own types. The name contains this.
+const DEBUG_REGION: &str = ".omp_outlined_debug__";
+
 impl Host {
+    /// Marks the second functions of regions for inlining, as clang does from `-O1` on. Such a function receives the
+    /// number of its thread as an argument; outside of the region's first function the number means nothing.
+    pub(crate) fn mark_debug_regions(&mut self) {
+        let kind = attribute_kind("alwaysinline");
+        for f in self.functions() {
+            let is_local = unsafe { LLVMGetLinkage(f) } == LLVMLinkage::LLVMInternalLinkage;
+            if !is_local || !unsafe { name_of(f) }.contains(DEBUG_REGION) {
+                continue;
+            }
+            unsafe {
+                for name in ["noinline", "optnone"] {
+                    LLVMRemoveEnumAttributeAtIndex(f, FUNCTION, attribute_kind(name));
+                }
+                let attribute = LLVMCreateEnumAttribute(self.ctx, kind, 0);
+                LLVMAddAttributeAtIndex(f, FUNCTION, attribute);
+            }
+        }
+    }
+
     /// Removes `alwaysinline` from all functions without constructs. A function has constructs by itself or
     /// through another `alwaysinline` function with constructs. Returns the functions that lost the
     /// attribute; `None` if no `alwaysinline` function has constructs.

@@ -617,19 +617,11 @@ fn condition_reads_memory(unit: &Unit, body: &Body, lp: Op) -> bool {
 }
 
 /// Returns true for a function that its compiler generated for inlining.
-///
-/// With debug information clang moves the code of a region or task into a second function, which takes the captured
-/// variables by their own types. At `-O0` that function is not marked `alwaysinline`. The second function receives the
-/// number of its thread as an argument, hence it means nothing outside of the team that runs the first.
 pub(super) fn is_always_inline(unit: &Unit, func: FuncId) -> bool {
     let function = &unit.functions[func];
     let attrs = unit.attrs(function.attrs);
-    let inlined = attrs.function("alwaysinline").is_some() || function.name.contains(DEBUG_REGION);
-    function.linkage == Linkage::Internal && inlined
+    function.linkage == Linkage::Internal && attrs.function("alwaysinline").is_some()
 }
-
-/// The name of clang's second function of a region contains this.
-const DEBUG_REGION: &str = ".omp_outlined_debug__";
 
 fn function_name(unit: &Unit, func: FuncId) -> String {
     let function = &unit.functions[func];
