@@ -280,12 +280,12 @@ fn constant_carried_value_is_replaced() {
         %t = fadd %r, %s
         return %t
     }";
-    let result = after_passes("carried dce", text);
+    let result = after_passes("loop-carried dce", text);
     assert!(result.contains("for %i < %n iter(%b = 0.0)"), "{result}");
     assert!(result.contains("%t = fadd %x, %r"), "{result}");
     // A value changed in one arm is not constant.
     let changing = text.replace("yield %x\n", "yield 2.0\n");
-    assert!(after_passes("carried dce", &changing).contains("%a = %x"));
+    assert!(after_passes("loop-carried dce", &changing).contains("%a = %x"));
 }
 
 #[test]
@@ -427,7 +427,7 @@ func @f(%bound: ptr, %p: ptr) -> void {
         }
         return
     }";
-    let result = after_passes("forward loops fold dce", text);
+    let result = after_passes("load-forwarding loop-to-for fold dce", text);
     assert!(
         !result.contains("loop") && !result.contains("if "),
         "{result}"
