@@ -82,6 +82,25 @@ fn false_if_clause_is_sequential() {
     }
 }
 
+/// In optimised bitcode the serial form of a region is inlined, and the call that states the number of threads stands
+/// before the branch of the `if` clause.
+#[test]
+fn num_threads_with_if_clause_in_bitcode() {
+    let at = folder("clauses_num_threads");
+    write(&at, "it.c", include_str!("clauses/num_threads.c"));
+    for level in ["-O0", "-O1", "-O2", "-O3"] {
+        for debug in ["", "-g"] {
+            let line = format!("clang-22 {level} {debug} -fopenmp -c -emit-llvm it.c -o it.bc");
+            shell(&at, &line);
+            accepts(&at, "cc -O2 -fopenmp it.bc -o parallel");
+            for workers in [1, 4] {
+                let told = run(&at, "parallel", "", workers, false);
+                assert_eq!(told, "1 1 2\n5 3 2\n", "{level} {debug}, {workers} workers");
+            }
+        }
+    }
+}
+
 /// Hand-written reductions with non-neutral initial values: one thread adds its initial value once, even without
 /// iterations.
 #[test]

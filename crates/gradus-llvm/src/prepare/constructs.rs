@@ -18,8 +18,18 @@ use std::collections::HashSet;
 const FUNCTION: LLVMAttributeIndex = LLVMAttributeFunctionIndex;
 
 /// With debug information clang moves the code of a region or task into a second function, which takes the captured
-/// variables by their own types. The name contains this.
+/// variables by their own types. The name ends with this and, from the second region on, with `.N`. Names of regions
+/// inside of the region contain it, too.
 const DEBUG_REGION: &str = ".omp_outlined_debug__";
+
+/// Returns true for the name of the second function of a region.
+fn is_debug_region(name: &str) -> bool {
+    let Some((_, end)) = name.rsplit_once(DEBUG_REGION) else {
+        return false;
+    };
+    let number = end.strip_prefix('.').unwrap_or(end);
+    number.bytes().all(|byte| byte.is_ascii_digit())
+}
 
 impl Host {
     /// Marks the second functions of regions for inlining, as clang does from `-O1` on. Such a function receives the
@@ -28,7 +38,7 @@ impl Host {
         let kind = attribute_kind("alwaysinline");
         for f in self.functions() {
             let is_local = unsafe { LLVMGetLinkage(f) } == LLVMLinkage::LLVMInternalLinkage;
-            if !is_local || !unsafe { name_of(f) }.contains(DEBUG_REGION) {
+            if !is_local || !is_debug_region(&unsafe { name_of(f) }) {
                 continue;
             }
             unsafe {

@@ -115,13 +115,7 @@ fn check_inlinable(
 /// Replaces thread numbers by zero if only raised calls use them. Calls that stay with libomp need the
 /// library's number, whose query initialises the library.
 fn fold_thread_numbers(unit: &mut Unit, body: &mut Body, calls: &RuntimeCalls) {
-    let stays = |id: Option<OpenMpFn>| {
-        use OpenMpFn::{BeginSerial, EndSerial, PushNumThreads, ThreadPrivate};
-        matches!(
-            id,
-            Some(PushNumThreads | BeginSerial | EndSerial | ThreadPrivate)
-        )
-    };
+    let stays = |id: Option<OpenMpFn>| id.is_some_and(thread_num::takes_library_number);
     for op in calls.of_kind(unit, body, OpenMpFn::GlobalThread) {
         let result = body.result(op);
         let users: Vec<Op> = body.uses(result).map(|user| user.op).collect();
@@ -201,6 +195,8 @@ fn raise_constructs(
             }
         }
     }
+    let root = body.root();
+    thread_num::query_library_numbers(unit, &mut body, root);
     fold_thread_numbers(unit, &mut body, calls);
     Ok(RaisedBody { body, entries })
 }

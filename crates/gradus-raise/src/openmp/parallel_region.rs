@@ -76,19 +76,13 @@ fn team(
         unreachable!("a fork whose function is known hands on what it captures");
     };
     let serial = serial_branch(unit, body, calls, fork, func, &captured);
-    let asked = pushed_num_threads(unit, body, calls, fork).or_else(|| {
-        let (branch, _) = serial?;
-        pushed_num_threads(unit, body, calls, branch)
-    });
+    let asked = pushed_num_threads(unit, body, calls, fork);
     // If the number is computed after the branch, the team stays in its arm.
     let serial = serial.filter(|(branch, _)| {
         asked.is_none_or(|(number, _)| is_available_before(body, number, *branch))
     });
     let mut b = Builder::new(unit, body);
     let at = serial.map_or(fork, |(branch, _)| branch);
-    let pushed = asked
-        .map(|(_, push)| push)
-        .filter(|&p| b.body.parent(p) == b.body.parent(at));
     b.set_insertion_before(at);
     b.loc = runtime_call_location(b.unit, b.body, fork);
     let long = b.unit.types.int(64);
@@ -108,10 +102,11 @@ fn team(
         extent = extent_if_condition(&mut b, fork, extent);
     }
     let team = build_spmd(&mut b, func, extent, &captured, bodies);
-    if let Some(push) = pushed {
-        body.erase(push);
-    }
     body.erase(at);
+    // A push inside of the branch went with the branch.
+    if let Some((_, push)) = asked.filter(|(_, push)| body.parent(*push).is_some()) {
+        remove_push(unit, body, push, team);
+    }
     team
 }
 
@@ -156,24 +151,74 @@ fn is_available_before(body: &Body, value: Value, at: Op) -> bool {
     }
 }
 
-/// Returns the number of threads pushed directly before the fork, and the pushing call.
+/// Returns the number of threads pushed for the fork, and the pushing call. The call precedes the fork or a branch around
+/// the fork.
 fn pushed_num_threads(
     unit: &Unit,
     body: &Body,
     calls: &RuntimeCalls,
     fork: Op,
 ) -> Option<(Value, Op)> {
-    let mut at = body.prev(fork);
-    while let Some(op) = at {
-        match calls.id(unit, body, op) {
-            Some(OpenMpFn::PushNumThreads) => {
+    let consumes = |id: Option<OpenMpFn>| {
+        matches!(
+            id,
+            Some(OpenMpFn::Fork | OpenMpFn::ForkIf | OpenMpFn::BeginSerial)
+        )
+    };
+    let mut from = fork;
+    loop {
+        let mut at = body.prev(from);
+        while let Some(op) = at {
+            if calls.id(unit, body, op) == Some(OpenMpFn::PushNumThreads) {
                 return unit.call_args(body, op).get(2).map(|v| (*v, op));
             }
-            Some(OpenMpFn::Fork | OpenMpFn::ForkIf | OpenMpFn::BeginSerial) => return None,
-            _ => at = body.prev(op),
+            let mut inner = body.op_regions(op).iter().flat_map(|r| body.walk(*r));
+            let is_consumed = consumes(calls.id(unit, body, op))
+                || inner.any(|op| {
+                    let is_team = matches!(body.kind(op), OpKind::Spmd { .. });
+                    is_team || consumes(calls.id(unit, body, op))
+                });
+            if is_consumed {
+                return None;
+            }
+            at = body.prev(op);
         }
+        let around = body.parent(from).and_then(|region| body.owner(region))?;
+        if !matches!(body.kind(around), OpKind::If) {
+            return None;
+        }
+        from = around;
     }
-    None
+}
+
+/// Removes the push of a raised fork. Where the push precedes branches around the fork, the other arms take copies,
+/// which may contain the fork's serial form.
+fn remove_push(unit: &mut Unit, body: &mut Body, push: Op, team: Op) {
+    let mut from = team;
+    while body.parent(from) != body.parent(push) {
+        let Some(region) = body.parent(from) else {
+            unreachable!("a push precedes its fork or a branch around the fork");
+        };
+        let Some(around) = body.owner(region) else {
+            unreachable!("a push precedes its fork or a branch around the fork");
+        };
+        let arms = body.op_regions(around).to_vec();
+        for arm in arms.into_iter().filter(|arm| *arm != region) {
+            let args = unit.call_args(body, push);
+            let Some(func) = unit.callee(body, push) else {
+                unreachable!("a push is a direct call");
+            };
+            let mut b = Builder::new(unit, body);
+            match b.body.first(arm) {
+                Some(first) => b.set_insertion_before(first),
+                None => b.set_insertion_end(arm),
+            };
+            b.loc = b.body.ops[push].loc;
+            b.call(func, &args);
+        }
+        from = around;
+    }
+    body.erase(push);
 }
 
 /// Returns the branch whose other arm calls the outlined function serially, and the index of the arm.
@@ -286,6 +331,7 @@ fn build_spmd(
         let copied = inline_region_body(b.unit, b.body, call, func, code);
         if copied.is_ok() {
             thread_num::replace_queries(b.unit, b.body, region);
+            thread_num::query_library_numbers(b.unit, b.body, region);
             privatize_allocations(b.body, region);
         }
     }

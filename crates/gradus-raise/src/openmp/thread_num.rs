@@ -2,6 +2,8 @@
 //!
 //! In an outlined function `omp_get_thread_num()` yields the rank. After inlining into an `spmd`, the region's
 //! parameters replace the query; not inside of a task, which another thread may run.
+//!
+//! libomp's own thread numbers differ from ranks. A runtime call that stays with libomp queries the number.
 
 use gradus_ir::externals::{ExternalFn, OpenMpFn};
 use gradus_ir::{AttrSet, Body, Builder, CastOp, Op, OpKind, Region, Unit, Value};
@@ -52,6 +54,48 @@ pub(super) fn replace_queries(unit: &mut Unit, body: &mut Body, region: Region) 
             b.body.replace_uses(result, narrow);
             b.body.erase(op);
         }
+    }
+}
+
+/// Returns true for a runtime function that keeps its call to libomp in raised code and takes libomp's number of the
+/// thread as the second argument.
+pub(super) fn takes_library_number(id: OpenMpFn) -> bool {
+    matches!(
+        id,
+        OpenMpFn::PushNumThreads
+            | OpenMpFn::BeginSerial
+            | OpenMpFn::EndSerial
+            | OpenMpFn::ThreadPrivate
+    )
+}
+
+/// Makes calls that stay with libomp query the number of their thread. Outlined code reads the number from its first
+/// parameter, where a raised region stores the rank.
+pub(super) fn query_library_numbers(unit: &mut Unit, body: &mut Body, region: Region) {
+    let calls: Vec<Op> = body
+        .walk(region)
+        .filter(|op| openmp_function(unit, body, *op).is_some_and(takes_library_number))
+        .collect();
+    for op in calls {
+        let args = unit.call_args(body, op);
+        let &[location, number, ..] = &args[..] else {
+            continue;
+        };
+        let source = body.def_op(number);
+        let source = source.and_then(|def| openmp_function(unit, body, def));
+        if source == Some(OpenMpFn::GlobalThread) {
+            continue;
+        }
+        let ty = body.ty(number);
+        let func_ty = unit.types.func(ty, vec![body.ty(location)]);
+        let func = unit.declare("__kmpc_global_thread_num", func_ty, AttrSet::default());
+        let mut b = Builder::new(unit, body);
+        b.set_insertion_before(op);
+        b.loc = b.body.ops[op].loc;
+        let call = b.call(func, &[location]);
+        let queried = b.body.result(call);
+        // The callee is operand 0.
+        b.body.set_operand(op, 2, queried);
     }
 }
 
