@@ -3,6 +3,7 @@
 use super::limits::{Exception, Figure};
 
 /// Returns a row of [`EXCEPTIONS`].
+#[allow(dead_code, reason = "no unit is beyond a limit at present")]
 const fn row(unit: &'static str, figure: Figure, value: f64) -> Exception {
     Exception {
         unit,
@@ -13,7 +14,4 @@ const fn row(unit: &'static str, figure: Figure, value: f64) -> Exception {
 
 /// Exceptions from the limits.
 // table
-pub const EXCEPTIONS: &[Exception] = &[
-    row("docs/derivatives.md", Figure::Openings, 33.3),
-    row("docs/interface-words.md", Figure::Pronouns, 103.4),
-];
+pub const EXCEPTIONS: &[Exception] = &[];
