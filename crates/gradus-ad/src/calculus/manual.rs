@@ -20,10 +20,10 @@ const ARGS: [&str; 4] = ["a", "b", "c", "e"];
 pub fn manual() -> String {
     let mut text = String::from(
         "# Derivatives\n\n\
-         What each argument adds to its adjoint. `a b c` are the arguments in order, `y` is the\n\
-         result, `d` its adjoint. Forward mode reads the same formulas with the argument's\n\
-         tangent for `d`, and adds them up.\n\n\
-         | y | by | adds |\n|---|---|---|\n",
+         Reverse mode adds one term to the adjoint of each argument. `a b c` are the arguments in\n\
+         order, `y` is the result, and `d` is the adjoint of the result. In forward mode `d` is the\n\
+         tangent of the argument, and the sum of the terms is the tangent of the result.\n\n\
+         | function | argument | term |\n|---|---|---|\n",
     );
     for (name, function, args) in operators() {
         rows(&mut text, name, function, args);

@@ -171,11 +171,11 @@ fn keywords_resolve_in_mangled_names() {
 /// Returns the manual's page of interface keywords.
 fn keyword_page() -> String {
     let mut text = String::from(
-        "# The words of the call interface\n\n\
-         Every word that Gradus knows, and its answer: *honoured*; *a hint*, on which no derivative depends; or \
-         *refused* by its name (GRD0039, GRD0014 or GRD0017) with the user's line. Names of the interface that are \
-         not listed are refused, too. All words of calls, markers, registrations and attributes exist under both \
-         prefixes, `enzyme_` and `gradus_`, unless the table says which.\n",
+        "# Keywords of the call interface\n\n\
+         Gradus knows these keywords. A *supported* keyword has the described effect. A *hint* is accepted, and no \
+         derivative depends on the hint. A *refused* keyword is an error at the user's line (GRD0039, GRD0014 or \
+         GRD0017). Interface names without a row are refused, too. Calls, markers, registrations and attributes \
+         exist with both prefixes, `enzyme_` and `gradus_`, unless the table states the prefix.\n",
     );
     let kinds: [(&str, fn(KeywordKind) -> bool, &str); 6] = [
         ("Calls", |u| matches!(u, KeywordKind::Call(_)), ""),
@@ -195,7 +195,7 @@ fn keyword_page() -> String {
             "enzyme_",
         ),
         (
-            "Metadata of LLVM's IR",
+            "LLVM metadata",
             |u| matches!(u, KeywordKind::Metadata(_)),
             "!enzyme_",
         ),
@@ -215,11 +215,11 @@ fn keyword_page() -> String {
     ];
     for (title, is_kind, prefix) in kinds {
         text.push_str(&format!(
-            "\n## {title}\n\n| word | answer | |\n|---|---|---|\n"
+            "\n## {title}\n\n| keyword | treatment | description |\n|---|---|---|\n"
         ));
         for row in KEYWORDS.iter().filter(|row| is_kind(row.kind)) {
             let answer = match row.support() {
-                Support::Honoured => "honoured",
+                Support::Honoured => "supported",
                 Support::Hint => "hint",
                 Support::Refused => "refused",
             };

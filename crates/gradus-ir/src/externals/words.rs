@@ -235,32 +235,32 @@ pub const KEYWORDS: &[Keyword] = &[
     call(
         "__enzyme_augmentfwd",
         EntryMode::AugmentedForward,
-        "the forward pass alone; leaves a tape",
+        "augmented primal; returns a tape",
     ),
     call(
         "__gradus_augmentfwd",
         EntryMode::AugmentedForward,
-        "the forward pass alone; leaves a tape",
+        "augmented primal; returns a tape",
     ),
     call(
         "__enzyme_augmentsize",
         EntryMode::TapeSize,
-        "the bytes of a tape",
+        "size of a tape in bytes",
     ),
     call(
         "__gradus_augmentsize",
         EntryMode::TapeSize,
-        "the bytes of a tape",
+        "size of a tape in bytes",
     ),
     call(
         "__enzyme_reverse",
         EntryMode::ReverseSplit,
-        "the reverse pass alone; takes a tape",
+        "reverse pass; takes a tape",
     ),
     call(
         "__gradus_reverse",
         EntryMode::ReverseSplit,
-        "the reverse pass alone; takes a tape",
+        "reverse pass; takes a tape",
     ),
     call(
         "__enzyme_virtualreverse",
@@ -270,32 +270,32 @@ pub const KEYWORDS: &[Keyword] = &[
     call(
         "__enzyme_batch",
         EntryMode::Batch,
-        "several inputs at once; forward mode takes `enzyme_width`",
+        "batches of inputs; forward mode has `enzyme_width`",
     ),
     call(
         "__enzyme_error_estimate",
         EntryMode::Other,
-        "estimates of rounding errors",
+        "rounding-error estimates",
     ),
     call(
         "__enzyme_truncate_mem_func",
         EntryMode::Other,
-        "lower precision",
+        "reduced precision",
     ),
     call(
         "__enzyme_truncate_op_func",
         EntryMode::Other,
-        "lower precision",
+        "reduced precision",
     ),
     call(
         "__enzyme_truncate_mem_value",
         EntryMode::Other,
-        "lower precision",
+        "reduced precision",
     ),
     call(
         "__enzyme_expand_mem_value",
         EntryMode::Other,
-        "lower precision",
+        "reduced precision",
     ),
     call("__enzyme_trace", EntryMode::Other, "probabilistic programs"),
     call(
@@ -335,42 +335,42 @@ pub const KEYWORDS: &[Keyword] = &[
     call(
         "__enzyme_call_inactive",
         EntryMode::Other,
-        "an inactive call; `enzyme_inactive` on the function does that",
+        "inactive call; use `enzyme_inactive` on the function",
     ),
     call(
         "__enzyme_ignore_derivatives",
         EntryMode::Other,
-        "a value without derivative",
+        "value without a derivative",
     ),
     call(
         "__enzyme_float",
         EntryMode::Other,
-        "the type of memory, which Gradus finds itself",
+        "type of memory; Gradus infers types",
     ),
     call(
         "__enzyme_double",
         EntryMode::Other,
-        "the type of memory, which Gradus finds itself",
+        "type of memory; Gradus infers types",
     ),
     call(
         "__enzyme_integer",
         EntryMode::Other,
-        "the type of memory, which Gradus finds itself",
+        "type of memory; Gradus infers types",
     ),
     call(
         "__enzyme_pointer",
         EntryMode::Other,
-        "the type of memory, which Gradus finds itself",
+        "type of memory; Gradus infers types",
     ),
     call(
         "__enzyme_checkpoint_for",
         EntryMode::Other,
-        "loops with checkpoints",
+        "checkpointed loops",
     ),
     call(
         "__enzyme_checkpoint_while",
         EntryMode::Other,
-        "loops with checkpoints",
+        "checkpointed loops",
     ),
     call("__enzyme_fixed_point", EntryMode::Other, "fixed points"),
     call("__enzyme_set_fixed_point", EntryMode::Other, "fixed points"),
@@ -384,7 +384,7 @@ pub const KEYWORDS: &[Keyword] = &[
     call(
         "__enzyme_ptr_size_hint",
         EntryMode::Other,
-        "the bytes behind a pointer",
+        "size of a pointee in bytes",
     ),
     registration(
         "register_gradient",
@@ -421,35 +421,39 @@ pub const KEYWORDS: &[Keyword] = &[
     registration(
         "shouldrecompute",
         Registration::Hint,
-        "functions that are better recomputed",
+        "functions to recompute",
     ),
     marker("const", Marker::Const, "the argument is inactive"),
-    marker("dup", Marker::Dup, "the argument, then its shadow"),
+    marker(
+        "dup",
+        Marker::Dup,
+        "the argument and the argument's shadow follow",
+    ),
     marker(
         "dupnoneed",
         Marker::DupNoNeed,
-        "as `dup`; nobody reads what the argument points to afterwards",
+        "as `dup`; the primal contents of the pointee are dead after the call",
     ),
     marker(
         "out",
         Marker::Out,
-        "a number whose adjoint is returned (reverse mode)",
+        "a floating-point argument; reverse mode returns the adjoint",
     ),
     marker(
         "dupv",
         Marker::DupStrided,
-        "as `dup`, with the distance of the lanes' shadows in bytes first",
+        "as `dup`; the byte stride between the shadows of a batch comes first",
     ),
     marker(
         "dupnoneedv",
         Marker::DupNoNeedStrided,
-        "`dupnoneed` with that distance",
+        "as `dupnoneed`; the byte stride comes first",
     ),
-    marker("width", Marker::Width, "the number of lanes"),
+    marker("width", Marker::Width, "batch width"),
     marker(
         "primal_return",
         Marker::PrimalReturn,
-        "the function's own result comes first in the call's result",
+        "the call returns the primal's result first",
     ),
     marker(
         "const_return",
@@ -464,12 +468,12 @@ pub const KEYWORDS: &[Keyword] = &[
     marker(
         "dup_return",
         Marker::DupReturn,
-        "the returned pointer comes with its shadow",
+        "the call also returns the shadow of the returned pointer",
     ),
     marker(
         "noret",
         Marker::NoReturn,
-        "the function's own result is not returned",
+        "the call does not return the primal's result",
     ),
     marker(
         "strong_zero",
@@ -479,37 +483,37 @@ pub const KEYWORDS: &[Keyword] = &[
     marker(
         "runtime_activity",
         Marker::NoEffect,
-        "activity at run time, which needs no word here",
+        "run-time activity; Gradus needs no keyword",
     ),
     marker(
         "nofree",
         Marker::NoFree,
-        "the tape is not freed: refused in a reverse pass, which uses its tape up",
+        "the call does not free the tape; refused in a reverse pass",
     ),
     marker(
         "not_overwritten",
         Marker::NotOverwritten,
-        "nobody writes there between the two calls",
+        "no code overwrites the pointee between the two calls",
     ),
     marker(
         "interleave",
         Marker::Interleave,
-        "first or between the groups: all arguments, then all shadows",
+        "all arguments, then all shadows; stands first or between the groups",
     ),
     marker("tape", Marker::Tape, "the tape follows"),
     marker(
         "allocated",
         Marker::Allocated,
-        "the bytes of the tape's memory follow",
+        "the size of the tape's memory in bytes follows",
     ),
     marker(
         "byref",
         Marker::ByReference,
-        "the bytes of a structure, then its address",
+        "the size of a structure in bytes and the address follow",
     ),
-    no_marker("vector", "with `__enzyme_batch`"),
-    no_marker("scalar", "with `__enzyme_batch`"),
-    no_marker("buffer", "with `__enzyme_batch`"),
+    no_marker("vector", "marker of `__enzyme_batch`"),
+    no_marker("scalar", "marker of `__enzyme_batch`"),
+    no_marker("buffer", "marker of `__enzyme_batch`"),
     no_marker("interface", "probabilistic programs"),
     no_marker("active_rand_var", "probabilistic programs"),
     no_marker("trace", "probabilistic programs"),
@@ -520,10 +524,10 @@ pub const KEYWORDS: &[Keyword] = &[
     no_marker("context", "shadows of variables"),
     no_marker(
         "nocache",
-        "the tape's contents, which Gradus chooses itself",
+        "contents of the tape; Gradus chooses the saved values",
     ),
-    no_marker("scheme", "loops with checkpoints"),
-    no_marker("checkpoint_region", "loops with checkpoints"),
+    no_marker("scheme", "checkpointed loops"),
+    no_marker("checkpoint_region", "checkpointed loops"),
     no_marker("fp_state", "fixed points"),
     no_marker("fp_reduction", "fixed points"),
     no_marker("fp_max_iters", "fixed points"),
@@ -531,17 +535,17 @@ pub const KEYWORDS: &[Keyword] = &[
     attribute(
         "inactive",
         AttributeMeaning::Inactive,
-        "on a function, a variable, or a call of LLVM's IR: no derivative",
+        "marks a function, a variable or a call in LLVM IR as inactive",
     ),
     attribute(
         "function_like",
         AttributeMeaning::Like,
-        "the derivative of the function that the text names",
+        "the function has the derivative of the named function",
     ),
     attribute(
         "math",
         AttributeMeaning::Like,
-        "the same, as an attribute of LLVM's IR",
+        "as `enzyme_function_like`, in LLVM IR",
     ),
     attribute(
         "nofree",
@@ -551,17 +555,17 @@ pub const KEYWORDS: &[Keyword] = &[
     attribute(
         "shouldrecompute",
         AttributeMeaning::Hint,
-        "the function is better recomputed",
+        "the function should be recomputed",
     ),
     attribute(
         "notypeanalysis",
         AttributeMeaning::Hint,
-        "the function's types need not be followed",
+        "the function needs no type analysis",
     ),
     attribute(
         "no_escaping_allocation",
         AttributeMeaning::Hint,
-        "the function lets no allocation out",
+        "no allocation of the function escapes",
     ),
     attribute("type", AttributeMeaning::Hint, "the type of memory"),
     attribute(
@@ -577,42 +581,42 @@ pub const KEYWORDS: &[Keyword] = &[
     attribute(
         "active",
         AttributeMeaning::Unsupported,
-        "activity is found by Gradus",
+        "Gradus determines activity",
     ),
     attribute(
         "inactive_noblock",
         AttributeMeaning::Unsupported,
-        "`enzyme_inactive` does that on a function",
+        "use `enzyme_inactive` on a function",
     ),
     attribute(
         "checkpointing_enable",
         AttributeMeaning::Unsupported,
-        "loops with checkpoints",
+        "checkpointed loops",
     ),
     attribute(
         "allocator",
         AttributeMeaning::Unsupported,
-        "`__enzyme_allocation_like` registers allocators",
+        "use `__enzyme_allocation_like`",
     ),
     attribute(
         "deallocator",
         AttributeMeaning::Unsupported,
-        "`__enzyme_allocation_like` registers allocators",
+        "use `__enzyme_allocation_like`",
     ),
     attribute(
         "augment",
         AttributeMeaning::Unsupported,
-        "`__enzyme_register_gradient`, or metadata",
+        "use `__enzyme_register_gradient`, or metadata",
     ),
     attribute(
         "gradient",
         AttributeMeaning::Unsupported,
-        "`__enzyme_register_gradient`, or metadata",
+        "use `__enzyme_register_gradient`, or metadata",
     ),
     attribute(
         "derivative",
         AttributeMeaning::Unsupported,
-        "`__enzyme_register_derivative`, or metadata",
+        "use `__enzyme_register_derivative`, or metadata",
     ),
     attribute(
         "splitderivative",
@@ -622,27 +626,27 @@ pub const KEYWORDS: &[Keyword] = &[
     attribute(
         "inactive_inst",
         AttributeMeaning::Unsupported,
-        "as metadata of an instruction",
+        "use metadata of the instruction",
     ),
     attribute(
         "inactive_val",
         AttributeMeaning::Unsupported,
-        "as metadata of an instruction",
+        "use metadata of the instruction",
     ),
     metadata(
         "inactive",
         AttributeMeaning::Inactive,
-        "on a function, a variable or a call: no derivative",
+        "marks a function, a variable or a call as inactive",
     ),
     metadata(
         "inactive_inst",
         AttributeMeaning::InactiveInstruction,
-        "on an instruction that writes no memory: no derivative",
+        "marks an instruction without memory writes as inactive",
     ),
     metadata(
         "inactive_val",
         AttributeMeaning::InactiveInstruction,
-        "on an instruction that writes no memory: no derivative",
+        "marks an instruction without memory writes as inactive",
     ),
     metadata(
         "augment",
@@ -657,7 +661,7 @@ pub const KEYWORDS: &[Keyword] = &[
     metadata(
         "derivative",
         AttributeMeaning::Derivative,
-        "the derivative of forward mode",
+        "the forward-mode derivative of a function",
     ),
     metadata(
         "splitderivative",
@@ -672,43 +676,43 @@ pub const KEYWORDS: &[Keyword] = &[
     metadata(
         "active",
         AttributeMeaning::Unsupported,
-        "activity is found by Gradus",
+        "Gradus determines activity",
     ),
     metadata("type", AttributeMeaning::Hint, "the type of memory"),
     word(
         "enzymeLogError",
         KeywordKind::Hook,
-        "of `__enzyme_error_estimate`",
+        "hook of `__enzyme_error_estimate`",
     ),
     word(
         "enzyme_logError",
         KeywordKind::Hook,
-        "of `__enzyme_error_estimate`",
+        "hook of `__enzyme_error_estimate`",
     ),
     word(
         "enzymeLogGrad",
         KeywordKind::Hook,
-        "called for each derivative",
+        "hook called for each derivative",
     ),
     word(
         "<enzyme/…>",
         KeywordKind::Header,
-        "headers of the other compiler; clang says that it has none",
+        "Enzyme's headers; clang reports a missing file",
     ),
     word(
         "ENZYME_VERSION_MAJOR",
         KeywordKind::Macro,
-        "versions of the other compiler; not defined",
+        "Enzyme's version macros; not defined",
     ),
     word(
         "-fpass-plugin=…",
         KeywordKind::Option,
-        "the other compiler's plug-in (also `-fplugin=`, `-load`): not loaded, with a note",
+        "Enzyme's plug-in (also `-fplugin=`, `-load`); ignored with a note",
     ),
     word(
         "-mllvm -enzyme-…",
         KeywordKind::Option,
-        "the other compiler's options: not taken, with a note",
+        "Enzyme's options; ignored with a note",
     ),
 ];
 
