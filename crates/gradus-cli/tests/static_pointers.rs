@@ -86,7 +86,7 @@ fn access_by_name_and_pointer_refused() {
         let folder = program(&format!("static_named{number}"), &format!("{case}\n{main}"));
         for level in [0, 2] {
             let said = refuses(&folder, &format!("cc -O{level} -c p.c"), "GRD0033");
-            assert!(said.contains("`p` may lead to `acc`"), "{said}");
+            assert!(said.contains("`p` may point to `acc`"), "{said}");
         }
     }
     let alike = "double acc, *p; void set(void) { p = &acc; }
@@ -290,7 +290,7 @@ fn copied_addresses_and_names_refused() {
         let folder = program(&format!("static_copied{number}"), &source);
         for level in [0, 2] {
             let said = refuses(&folder, &format!("cc -O{level} -c p.c"), "GRD0033");
-            assert!(said.contains("`p` may lead to"), "{said}");
+            assert!(said.contains("`p` may point to"), "{said}");
         }
     }
 }
