@@ -197,7 +197,7 @@ fn shadows_of_rotated_pointers() {
         accepts(&folder, &format!("cc -O{level} -DAPART p.c others.c -o p"));
         let output = ran(&folder);
         let said = text(&output.stderr);
-        let ended = said.contains("leads to the end of a variable of another file");
+        let ended = said.contains("points to the end of a variable of another file");
         assert!(ended || text(&output.stdout) == right, "-O{level}: {said}");
     }
 }
@@ -223,7 +223,7 @@ fn unknown_pointer_target_aborts() {
     assert_eq!(text(&run.stdout), "0 0\n");
     let said = text(&run.stderr);
     assert!(
-        said.contains("`p` leads to memory without a shadow"),
+        said.contains("`p` points to memory without a shadow"),
         "{said}"
     );
 }

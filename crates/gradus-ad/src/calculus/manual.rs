@@ -20,10 +20,10 @@ const ARGS: [&str; 4] = ["a", "b", "c", "e"];
 pub fn manual() -> String {
     let mut text = String::from(
         "# Derivatives\n\n\
-         What each argument adds to its adjoint. `a b c` are the arguments in order, `y` is the\n\
-         result, `d` its adjoint. Forward mode reads the same formulas with the argument's\n\
-         tangent for `d`, and adds them up.\n\n\
-         | y | by | adds |\n|---|---|---|\n",
+         The table lists the contribution of each function to the adjoints of the arguments. `a`, `b`\n\
+         and `c` are the arguments in order, `y` is the result, and `d` is the adjoint of the result.\n\
+         Forward mode uses the same formulas with the argument's tangent for `d`, and sums the terms.\n\n\
+         | y | argument | contribution |\n|---|---|---|\n",
     );
     for (name, function, args) in operators() {
         rows(&mut text, name, function, args);
