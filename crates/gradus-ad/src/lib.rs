@@ -294,7 +294,7 @@ fn check_global_initialization(
     let variable = &unit.globals[global].name;
     let variable = variable.strip_prefix(VARIABLE_PREFIX).unwrap_or(variable);
     let message = format!(
-        "the derivative that a kernel asks for would begin by setting the shadow of `{variable}`, which all threads share"
+        "a derivative requested in a kernel would set the shadow of `{variable}`, but all threads share this shadow"
     );
     let help =
         format!("pass the address of `{variable}` as an argument, with a shadow or as inactive");
@@ -308,7 +308,9 @@ fn no_body(unit: &Unit, func: FuncId) -> Diagnostic {
     let name = function.source_name.as_ref().unwrap_or(&function.name);
     Diagnostic::error(
         gradus_ir::Code::UnknownCallee,
-        format!("`{name}` has no body here, and its derivative is not known"),
+        format!("`{name}` has no body in this program and no known derivative"),
     )
-    .help("give its source file too, or mark the arguments inactive")
+    .help(format!(
+        "compile the file that defines `{name}` together with this one, or mark the arguments inactive"
+    ))
 }

@@ -405,7 +405,7 @@ fn mismatched_prototype_one_diagnostic() {
     );
     let text = refused(&at, "cc asks.c scaled.c -o asks", "GRD0005", 1);
     assert!(
-        text.contains("asks.c:3") && text.contains("other arguments"),
+        text.contains("asks.c:3") && text.contains("argument types that differ"),
         "{text}"
     );
 }

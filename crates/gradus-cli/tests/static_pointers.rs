@@ -86,7 +86,7 @@ fn access_by_name_and_pointer_refused() {
         let folder = program(&format!("static_named{number}"), &format!("{case}\n{main}"));
         for level in [0, 2] {
             let said = refuses(&folder, &format!("cc -O{level} -c p.c"), "GRD0033");
-            assert!(said.contains("`p` may lead to `acc`"), "{said}");
+            assert!(said.contains("`p` may point to `acc`"), "{said}");
         }
     }
     let alike = "double acc, *p; void set(void) { p = &acc; }
@@ -197,7 +197,7 @@ fn shadows_of_rotated_pointers() {
         accepts(&folder, &format!("cc -O{level} -DAPART p.c others.c -o p"));
         let output = ran(&folder);
         let said = text(&output.stderr);
-        let ended = said.contains("leads to the end of a variable of another file");
+        let ended = said.contains("points to the end of a variable of another file");
         assert!(ended || text(&output.stdout) == right, "-O{level}: {said}");
     }
 }
@@ -223,7 +223,7 @@ fn unknown_pointer_target_aborts() {
     assert_eq!(text(&run.stdout), "0 0\n");
     let said = text(&run.stderr);
     assert!(
-        said.contains("`p` leads to memory without a shadow"),
+        said.contains("`p` points to memory without a shadow"),
         "{said}"
     );
 }
@@ -290,7 +290,7 @@ fn copied_addresses_and_names_refused() {
         let folder = program(&format!("static_copied{number}"), &source);
         for level in [0, 2] {
             let said = refuses(&folder, &format!("cc -O{level} -c p.c"), "GRD0033");
-            assert!(said.contains("`p` may lead to"), "{said}");
+            assert!(said.contains("`p` may point to"), "{said}");
         }
     }
 }

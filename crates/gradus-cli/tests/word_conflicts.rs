@@ -186,7 +186,7 @@ fn both_sweeps_agree_on_strong_zero() {
     }
     shell(&at, "gradus cc main.o other.o -o main -lm");
     let ran = Command::new(at.join("main")).output().expect("it starts");
-    assert!(text(&ran.stderr).contains("words and size"), "{ran:?}");
+    assert!(text(&ran.stderr).contains("keywords and size"), "{ran:?}");
 }
 
 #[test]

@@ -203,10 +203,10 @@ impl BodyFacts<'_> {
     pub fn unknown_copy_error(&self, unit: &Unit, op: Op) -> Diagnostic {
         Diagnostic::error(
             Code::UnknownMemoryType,
-            "bytes are copied of which it cannot be told whether they are numbers or pointers",
+            "cannot determine whether the copied bytes are floats or pointers",
         )
         .at(unit.span(self.body.ops[op].loc), "copied here")
-        .help("copy field by field, or with a type that says what the bytes are")
+        .help("copy member by member, or access the memory through its own type")
     }
     /// Returns true if a fill may overwrite pointers.
     pub fn may_fill_pointers(&self, op: Op) -> bool {
@@ -254,11 +254,11 @@ impl BodyFacts<'_> {
     pub fn torn_write_error(&self, unit: &Unit, op: Op) -> Diagnostic {
         let what = self.describe(unit, op);
         let message = format!(
-            "{what} may throw after it wrote memory that carries derivatives, and the exception is caught inside the function that is differentiated"
+            "{what} may throw after a write to active memory, and a handler in the differentiated code catches the exception"
         );
         Diagnostic::error(Code::Exceptions, message)
             .at(unit.span(self.body.ops[op].loc), "called here")
-            .help("check before anything is written, or let the exception leave the function that is differentiated")
+            .help("throw before the first write to active memory, or let the exception leave the differentiated function")
     }
     /// Returns true if no other iteration of the enclosing parallel loops accumulates into the location of a
     /// load.
@@ -276,25 +276,25 @@ impl BodyFacts<'_> {
             None => Code::UnknownIndirectTarget,
         };
         let what = self.describe(unit, op);
-        Diagnostic::error(code, format!("the derivative of {what} is not known"))
+        Diagnostic::error(code, format!("no derivative is known for {what}"))
             .at(
                 unit.span(self.body.ops[op].loc),
-                "it works on active values",
+                "the call works on active values",
             )
-            .help("give the source of what is called, or mark its arguments inactive")
+            .help("compile the source of the callee together with this file, or mark the arguments inactive")
     }
     /// Returns the diagnostic for a region op that has no derivative.
     pub fn unhandled_region_error(&self, unit: &Unit, op: Op) -> Diagnostic {
         let (code, what, help) = match self.body.kind(op) {
             OpKind::Invoke(_) => (
                 Code::Exceptions,
-                "a call whose handler and whose way on do not part",
-                "move the `try` block into a function of its own",
+                "a call whose normal path and exception handler are not separate",
+                "move the `try` block to a separate function",
             ),
             _ => (
                 Code::OpenMp,
                 "a parallel construct",
-                "build without it, or move this out of the function",
+                "replace the construct by serial code, or move the construct out of the differentiated function",
             ),
         };
         Diagnostic::error(code, format!("{what} cannot be differentiated"))
@@ -372,11 +372,11 @@ impl BodyFacts<'_> {
         match self.body.kind(op) {
             OpKind::Call(_) | OpKind::Invoke(_) => match unit.callee(self.body, op) {
                 Some(func) => format!("`{}`", unit.functions[func].name),
-                None => "a call through a pointer".to_string(),
+                None => "an indirect call".to_string(),
             },
-            OpKind::Cast(CastOp::BitCast) => "a change of type of the same bits".to_string(),
+            OpKind::Cast(CastOp::BitCast) => "a bitcast".to_string(),
             OpKind::Binary(op) => format!("`{op:?}`").to_lowercase(),
-            OpKind::Foreign(_) => "an instruction that only LLVM understands".to_string(),
+            OpKind::Foreign(_) => "an opaque LLVM instruction".to_string(),
             other => {
                 let text = format!("{other:?}");
                 let name = text

@@ -180,7 +180,7 @@ impl Rule {
             };
             values[id] = Some(value);
         }
-        values[root].expect("a node is needed by itself")
+        values[root].expect("the root node has a value")
     }
 
     fn build_step(
@@ -190,9 +190,11 @@ impl Rule {
         values: &[Option<Value>],
         primal: &Primal<'_>,
     ) -> Value {
-        let at = |id: usize| values[id].expect("a node stands after those that it refers to");
+        let at = |id: usize| values[id].expect("the operands of a node precede the node");
         match node {
-            Node::Num(_) | Node::Seed => unreachable!("numbers and seeds need no step"),
+            Node::Num(_) | Node::Seed => {
+                unreachable!("constants and seeds have values before the walk")
+            }
             Node::Arg(k) => self.arg(b, *k, primal),
             Node::Result(j) => {
                 let result = primal.result.expect("the result is among the uses");
@@ -366,7 +368,7 @@ pub fn math_call_with_result(
 fn c_function(unit: &Unit, f: MathFn, ty: TypeId, wide_int: bool) -> String {
     let kind = unit.types.float_kind(ty).unwrap_or(FloatKind::F64);
     let (Some(name), Some(suffix)) = (f.c_name(), c_suffix(kind)) else {
-        unreachable!("C has no {f:?} of the format {kind:?}");
+        unreachable!("the C library has no {f:?} for the format {kind:?}");
     };
     match f {
         MathFn::Ldexp | MathFn::Scalbn if wide_int => format!("scalbln{suffix}"),

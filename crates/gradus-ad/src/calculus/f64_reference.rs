@@ -278,7 +278,7 @@ impl Machine<'_> {
                     }
                 }
             }
-            other => panic!("the reference does not know {other:?}"),
+            other => panic!("the f64 reference does not support {other:?}"),
         }]
     }
 }

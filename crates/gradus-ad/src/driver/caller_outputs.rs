@@ -53,7 +53,7 @@ pub(crate) fn check_result_shadow(
         return match origins.any(made) {
             true => refuse(
                 format!(
-                    "`dup_return` in a gradient by one call, and `{name}` returns memory that it makes: no cotangent can be put there"
+                    "`dup_return` requires split mode for `{name}`: in a one-call gradient, the caller cannot store cotangents in the returned memory"
                 ),
                 "call `__enzyme_augmentfwd`, add cotangents to the returned shadow, and call `__enzyme_reverse`",
             ),
@@ -64,10 +64,10 @@ pub(crate) fn check_result_shadow(
     match cleared {
         Some(global) => refuse(
             format!(
-                "the result of `{name}` leads to the variable `{}`, whose shadow the reverse pass begins by clearing",
+                "the result of `{name}` points to the variable `{0}`, and the reverse pass starts by zeroing the shadow of `{0}`",
                 unit.globals[global].name
             ),
-            "let the function return a block that it allocates, or write through a pointer argument with a shadow",
+            "return a block that the function allocates, or write through a pointer argument with a shadow",
         ),
         None => Ok(()),
     }

@@ -185,9 +185,9 @@ fn message(unit: &mut Unit, name: &str, row: &str) -> gradus_ir::GlobalId {
     }
     let row = match row.is_empty() {
         true => String::new(),
-        false => format!("; the tape keeps most of this: {}", row.replace('%', "%%")),
+        false => format!("; largest tape entry: {}", row.replace('%', "%%")),
     };
-    let text = format!("gradus: the system refused %llu bytes of memory to a derivative{row}\n\0");
+    let text = format!("gradus: cannot allocate %llu bytes of memory for a derivative{row}\n\0");
     unit.add_string(name, &text)
 }
 

@@ -192,8 +192,8 @@ fn saved_value(unit: &Unit, facts: &BodyFacts<'_>, plan: &TapePlan, node: Node) 
     let what = match node {
         Node::Primal(value) => describe(unit, facts, value),
         Node::Shadow(value) => format!("shadow of {}", describe(unit, facts, value)),
-        Node::TripCount(_) => "number of iterations".to_string(),
-        Node::CalleeTape(_) => "tape of a call".to_string(),
+        Node::TripCount(_) => "trip count".to_string(),
+        Node::CalleeTape(_) => "tape of the callee".to_string(),
         Node::ArrayBase(_) => "address of a tape array".to_string(),
         Node::Room(_) => "tail slot of a short tape array".to_string(),
         Node::Snapshot(number) => {
@@ -203,7 +203,7 @@ fn saved_value(unit: &Unit, facts: &BodyFacts<'_>, plan: &TapePlan, node: Node) 
         Node::LastFrame(_) => "frame of the last iteration".to_string(),
     };
     let why = match source(unit, facts, node) {
-        Availability::Recompute { .. } => "cheaper to keep than to compute again".to_string(),
+        Availability::Recompute { .. } => "cheaper to save than to recompute".to_string(),
         _ => reason_for_saving(unit, facts, node),
     };
     let place = match plan.locations.get(&node) {
@@ -222,7 +222,7 @@ fn saved_value(unit: &Unit, facts: &BodyFacts<'_>, plan: &TapePlan, node: Node) 
     let runs = |loops: &[Op]| -> f64 { loops.iter().map(|l| facts.trips(unit, *l)).product() };
     let mut total_bytes = bytes as f64 * runs(&loops);
     if let Node::Snapshot(number) = node {
-        times.push("the array".to_string());
+        times.push("array length".to_string());
         let all = runs(&facts.varying_loops(node));
         total_bytes = 8.0 * facts.snapshot_float_count(unit, number) * runs(&loops) / all;
     }
@@ -243,7 +243,7 @@ fn describe(unit: &Unit, facts: &BodyFacts<'_>, value: gradus_ir::Value) -> Stri
             Some(name) => format!("{name} ({})", facts.describe(unit, op)),
             None => facts.describe(unit, op),
         },
-        None => "a carried value".to_string(),
+        None => "loop-carried value".to_string(),
     }
 }
 
@@ -253,18 +253,18 @@ fn reason_for_saving(unit: &Unit, facts: &BodyFacts<'_>, node: Node) -> String {
         Node::Snapshot(number) => {
             return facts.describe_clobber(unit, facts.snapshots[number].loads[0]);
         }
-        _ => return "it is known only while it runs".to_string(),
+        _ => return "known only in the forward pass".to_string(),
     };
     let Some(op) = facts.body.def_op(value) else {
-        return "each iteration changes it".to_string();
+        return "changes in each iteration".to_string();
     };
     let why = match facts.body.kind(op) {
         OpKind::Load(_) => return facts.describe_clobber(unit, op),
-        OpKind::Call(_) => "a call is not made twice",
-        OpKind::Alloca(_) => "the address of an allocation",
-        OpKind::For { .. } | OpKind::Loop { .. } => "the result of a loop",
-        OpKind::If | OpKind::Switch(_) => "the result of a branch",
-        _ => "it cannot be computed again",
+        OpKind::Call(_) => "calls are not recomputed",
+        OpKind::Alloca(_) => "address of a stack allocation",
+        OpKind::For { .. } | OpKind::Loop { .. } => "result of a loop",
+        OpKind::If | OpKind::Switch(_) => "result of a branch",
+        _ => "not recomputable",
     };
     why.to_string()
 }

@@ -330,7 +330,7 @@ impl ForwardPass<'_, '_, '_, '_> {
             }
             None => self.ice(
                 Some(op),
-                "a derivative gives companions of no result, or too few",
+                "a derivative returns too few shadows or tangents, or the call has no result",
             ),
         }
     }

@@ -144,13 +144,16 @@ impl ForwardPass<'_, '_, '_, '_> {
         let body = self.facts.body;
         let region = body.parent(end);
         let Some(op) = region.and_then(|region| body.owner(region)) else {
-            return self.ice(Some(end), "a handler's end has no invoke around it");
+            return self.ice(
+                Some(end),
+                "the terminator of a handler is outside of an invoke",
+            );
         };
         let new = self.out.body.owner(self.out.insertion_point.0);
         let Some(new) = new else {
             return self.ice(
                 Some(end),
-                "a handler of the derivative has no invoke around it",
+                "a handler of the derivative is outside of an invoke",
             );
         };
         let others = self.results_except_call(op);

@@ -18,7 +18,7 @@ impl ForwardPass<'_, '_, '_, '_> {
         let body = self.facts.body;
         let result = body.result(op);
         let OpKind::Alloca(info) = body.kind(op) else {
-            return self.ice(Some(op), "no allocation on the stack");
+            return self.ice(Some(op), "the op is not an alloca");
         };
         let info = *info;
         let bytes = self.alloca_bytes(op, info.ty);
@@ -72,7 +72,7 @@ impl ForwardPass<'_, '_, '_, '_> {
         let body = self.facts.body;
         let (value, ptr) = (body.operand(op, 0), body.operand(op, 1));
         let OpKind::Store(access) = body.kind(op) else {
-            return self.ice(Some(op), "no store");
+            return self.ice(Some(op), "the op is not a store");
         };
         let stores_pointer = self.facts.holds_pointer(self.out.unit, value)
             && !is_planted(Mutant::ShadowPointerNotStored);

@@ -145,7 +145,7 @@ impl<'a, 'f, 'u, 'p> ForwardPass<'a, 'f, 'u, 'p> {
             }
         }
         if !self.open.is_empty() || self.handler.is_some() {
-            self.ice(None, "the forward pass ends inside of an open structure");
+            self.ice(None, "the forward pass ends inside of a region op");
         }
     }
 

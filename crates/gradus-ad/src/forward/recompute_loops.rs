@@ -57,7 +57,7 @@ impl<'a, 'f, 'u, 'p> ForwardPass<'a, 'f, 'u, 'p> {
         let Some(repeatable) = self.facts.recomputed_loop(lp) else {
             return self.ice(
                 Some(lp),
-                "an iteration runs again of a loop that is not repeatable",
+                "an iteration of a loop is recomputed, but the loop is not recomputable",
             );
         };
         for (number, &param) in body.region_params(region).iter().enumerate() {

@@ -89,7 +89,7 @@ impl ForwardPass<'_, '_, '_, '_> {
 
     fn write_to_location(&mut self, node: Node, lanes: Lanes) {
         let Some(tape) = &self.tape else {
-            return self.ice(None, "a value is kept without a tape");
+            return self.ice(None, "a value is saved without a tape");
         };
         let layout = tape.layout;
         let address = match tape.plan.locations[&node] {
@@ -205,7 +205,7 @@ impl ForwardPass<'_, '_, '_, '_> {
                 Some(base) => {
                     self.save_forward_value(Node::ArrayBase(number), Lanes::from_elem(base, 1))
                 }
-                None => self.ice(Some(op), "an array of the tape has no place"),
+                None => self.ice(Some(op), "a tape array has no memory"),
             }
         }
     }

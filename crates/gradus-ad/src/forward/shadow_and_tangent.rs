@@ -90,7 +90,7 @@ impl ForwardPass<'_, '_, '_, '_> {
         let body = self.facts.body;
         let (result, ptr) = (body.result(op), body.operand(op, 0));
         let OpKind::Load(access) = body.kind(op) else {
-            return self.ice(Some(op), "no load");
+            return self.ice(Some(op), "the op is not a load");
         };
         let ty = body.ty(result);
         let shadows = self.companion(ptr);
@@ -122,7 +122,7 @@ impl ForwardPass<'_, '_, '_, '_> {
         };
         let name = function.source_name.as_ref().unwrap_or(&function.name);
         let text = format!(
-            "gradus: {place}`{name}` takes a pointer from a global variable to memory without a shadow: it was stored before the derivative was called\n"
+            "gradus: {place}`{name}` loads a pointer to memory without a shadow from a global variable: the pointer was stored before the call of the derivative\n"
         );
         let stop = indirect_calls::stop_with_message(self.out.unit, &text);
         let ptr = self.out.body.ty(own);
@@ -249,8 +249,8 @@ impl ForwardPass<'_, '_, '_, '_> {
                 Code::NoDerivative,
                 format!("no derivative is known for {what}"),
             )
-            .at(span, "it works on active values")
-            .help("mark the value inactive if it cannot matter, or rewrite this line"),
+            .at(span, "works on active values")
+            .help("mark the value inactive if the value does not affect the result, or rewrite this line"),
         );
     }
 }

@@ -215,7 +215,7 @@ impl ForwardPass<'_, '_, '_, '_> {
             return;
         }
         let Some(at) = self.other_forward_values.get(&Node::Snapshot(number)) else {
-            return self.ice(Some(load), "a snapshot is filled that was not made");
+            return self.ice(Some(load), "a load fills a snapshot without memory");
         };
         let mut address = at[0];
         for op in address_chain(self.facts, load, number) {

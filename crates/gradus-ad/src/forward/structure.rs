@@ -99,7 +99,7 @@ impl ForwardPass<'_, '_, '_, '_> {
 
     pub(super) fn enter(&mut self, number: usize) {
         let Some(mut open) = self.open.pop() else {
-            return self.ice(None, "a region begins outside of all structures");
+            return self.ice(None, "a region begins outside of a region op");
         };
         self.leave_in_place(std::mem::take(&mut open.saved_roots));
         self.suppress_saves(open.op);
@@ -146,7 +146,7 @@ impl ForwardPass<'_, '_, '_, '_> {
     /// Emits the terminator of a region, with shadows and tangents.
     pub(super) fn end_region(&mut self, end: Op) {
         let Some(open) = self.open.last() else {
-            return self.ice(Some(end), "a region ends outside of all structures");
+            return self.ice(Some(end), "a region ends outside of a region op");
         };
         let (op, carried, results) = (open.op, open.carried.clone(), open.results.clone());
         let (frame, count) = (open.frame, open.count);
@@ -190,7 +190,7 @@ impl ForwardPass<'_, '_, '_, '_> {
 
     pub(super) fn leave(&mut self) {
         let Some(mut open) = self.open.pop() else {
-            return self.ice(None, "a structure ends that was not begun");
+            return self.ice(None, "the end of a region op has no start");
         };
         self.resume_saves(open.op);
         self.leave_in_place(std::mem::take(&mut open.saved_roots));

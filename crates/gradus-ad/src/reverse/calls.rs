@@ -50,7 +50,10 @@ impl ReversePass<'_, '_, '_, '_> {
         self.accumulate_adjoint(start, seeds.clone());
         let ty = body.ty(vector);
         let Type::Vector { len, .. } = *self.out.unit.types.get(ty) else {
-            return self.ice(Some(op), "a reduction of what is no vector");
+            return self.ice(
+                Some(op),
+                "the operand of a vector reduction is not a vector",
+            );
         };
         let mut lanes = Lanes::new();
         for &seed in &seeds {
@@ -159,7 +162,7 @@ impl ReversePass<'_, '_, '_, '_> {
                 continue;
             };
             let Some(whole) = whole else {
-                self.ice(Some(op), "a derivative that gives adjoints gives nothing");
+                self.ice(Some(op), "a derivative that returns adjoints has no result");
                 break;
             };
             let part = match signature.results.len() {

@@ -34,7 +34,7 @@ impl ReversePass<'_, '_, '_, '_> {
                 self.accumulate_adjoint(whole, parts);
             }
             OpKind::InsertValue(path) => self.undo_insert_value(op, &path, &seeds),
-            _ => self.ice(Some(op), "no linear op"),
+            _ => self.ice(Some(op), "the op is not linear"),
         }
     }
 
@@ -120,7 +120,7 @@ impl ReversePass<'_, '_, '_, '_> {
             scalable,
         } = *self.out.unit.types.get(ty)
         else {
-            return self.ice(Some(op), "a shuffle of what is no vector");
+            return self.ice(Some(op), "the operand of a shuffle is not a vector");
         };
         for (number, &source) in sources.iter().enumerate() {
             if !self.facts.is_active(source) {
@@ -238,7 +238,7 @@ impl ReversePass<'_, '_, '_, '_> {
                 let lanes = lanes.collect();
                 self.accumulate_adjoint(body.operand(op, 0), lanes);
             }
-            _ => self.ice(Some(op), "an op that moves no byte lanes"),
+            _ => self.ice(Some(op), "the op moves no bit ranges"),
         }
     }
 

@@ -247,7 +247,7 @@ impl ReversePass<'_, '_, '_, '_> {
         debug_assert!(
             body.operands(free)
                 .any(|v| Some(v) == self.facts.call_result(op)),
-            "the free of this block"
+            "the free releases the block of this allocation"
         );
         self.out
             .build()

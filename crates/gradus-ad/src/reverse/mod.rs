@@ -301,7 +301,12 @@ fn build_reverse(
 ) {
     let Some(block) = tape_parameter(out, signature) else {
         let body = inputs.facts.body;
-        let error = gradus_ir::ice!(out.unit, body, None, "a reverse pass is given no tape");
+        let error = gradus_ir::ice!(
+            out.unit,
+            body,
+            None,
+            "the reverse pass has no tape parameter"
+        );
         return inputs.findings.push(error);
     };
     let layout = TapeLayout::in_block(out, inputs.variant, plan, block);

@@ -493,6 +493,6 @@ fn clone_op(
 pub fn missing_value_error(node: Node) -> Diagnostic {
     Diagnostic::error(
         Code::CompilerDied,
-        format!("the tape plan does not provide {node:?}; this is a fault of Gradus"),
+        format!("internal error: the tape plan does not provide {node:?}"),
     )
 }

@@ -105,7 +105,7 @@ impl<'a, 'f, 'u, 'p> ReversePass<'a, 'f, 'u, 'p> {
             }
         }
         if !(self.merges.is_empty() && self.loops.is_empty()) {
-            self.ice(None, "the reverse pass ends inside of an open structure");
+            self.ice(None, "the reverse pass ends inside of a region op");
         }
     }
 
@@ -277,7 +277,10 @@ impl<'a, 'f, 'u, 'p> ReversePass<'a, 'f, 'u, 'p> {
                 let mut builder = self.out.build();
                 let part = rule.build_adjoint(&mut builder, number, &args, value, seed);
                 let Some(mut part) = part else {
-                    self.ice(Some(op), "a rule gives no adjoint of an active operand");
+                    self.ice(
+                        Some(op),
+                        "a derivative rule returns no adjoint of an active operand",
+                    );
                     break;
                 };
                 if self.variant.strong_zero && !uses.is_none() {
@@ -334,9 +337,9 @@ impl<'a, 'f, 'u, 'p> ReversePass<'a, 'f, 'u, 'p> {
             )
             .at(
                 self.out.unit.span(self.facts.body.ops[op].loc),
-                "it works on active values",
+                "works on active values",
             )
-            .help("mark the value inactive if it cannot matter, or rewrite this line"),
+            .help("mark the value inactive if the value does not affect the result, or rewrite this line"),
         );
     }
 

@@ -152,7 +152,7 @@ impl ReversePass<'_, '_, '_, '_> {
 
     pub(super) fn begin_arm(&mut self, number: usize) {
         let Some(open) = self.merges.last() else {
-            return self.ice(None, "an arm begins outside of all merges");
+            return self.ice(None, "a branch arm begins outside of a branch");
         };
         let body = self.facts.body;
         let arm = body.op_regions(open.op)[number];
@@ -171,7 +171,7 @@ impl ReversePass<'_, '_, '_, '_> {
         }
         let Some(end) = body.last(arm) else {
             let op = open.op;
-            return self.ice(Some(op), "an arm has no terminator");
+            return self.ice(Some(op), "a branch arm has no terminator");
         };
         if !matches!(body.kind(end), OpKind::Yield) {
             // Not an error: the arm does not return, and no run of the derivative enters its reversal.
@@ -190,7 +190,7 @@ impl ReversePass<'_, '_, '_, '_> {
 
     pub(super) fn end_arm(&mut self) {
         let Some(open) = self.merges.pop() else {
-            return self.ice(None, "an arm ends outside of all merges");
+            return self.ice(None, "a branch arm ends outside of a branch");
         };
         let totals: Vec<Value> = open.outer.iter().flat_map(|v| self.adjoint(*v)).collect();
         self.out.build().yield_(&totals);
@@ -199,7 +199,7 @@ impl ReversePass<'_, '_, '_, '_> {
 
     pub(super) fn end_branch(&mut self) {
         let Some(open) = self.merges.pop() else {
-            return self.ice(None, "a merge ends that was not begun");
+            return self.ice(None, "the end of a branch has no start");
         };
         self.out.insertion_point = open.outside;
         let results = self.out.body.results(open.reversed).to_vec();
@@ -357,7 +357,7 @@ impl ReversePass<'_, '_, '_, '_> {
 
     pub(super) fn end_loop(&mut self) {
         let Some(open) = self.loops.pop() else {
-            return self.ice(None, "a loop ends that was not begun");
+            return self.ice(None, "the end of a loop has no start");
         };
         let parts = loop_parts(self.facts.body, open.op);
         let mut next: Vec<Value> = Vec::new();

@@ -168,8 +168,8 @@ fn stop_unless_strides_agree(
     let name = name.unwrap_or_else(|| format!("argument {}", number + 1));
     let function = function.source_name.as_ref().unwrap_or(&function.name);
     let text = format!(
-        "gradus: the shadow of `{name}` has other strides than `{name}`, or fewer elements, when the derivative of \
-         `{function}` begins\n"
+        "gradus: at the start of the derivative of `{function}`, the shadow of `{name}` has fewer elements than \
+         `{name}`, or different strides\n"
     );
     indirect_calls::stop_unless(out, fine, &text);
 }

@@ -23,7 +23,7 @@ const TAIL_PADDING_BYTES: u32 = 64;
 /// Reasons for ending the program.
 const WITHOUT_SHADOW: &str = "memory without a shadow";
 const AMBIGUOUS_POINTEE: &str =
-    "the end of a variable of another file, or to the start of the next one,";
+    "the end of a variable of another file or the start of the next variable";
 
 /// Limit on the number of comparisons at the start of a derivative; more are refused.
 const COMPARISONS_MAX: usize = 1 << 12;
@@ -83,10 +83,10 @@ pub(crate) fn collect(
 fn too_many_pointers_error(unit: &Unit, global: GlobalId) -> Diagnostic {
     let name = &unit.globals[global].name;
     let message = format!(
-        "`{name}` holds pointers to variables, too many to lead their shadows along where they move"
+        "`{name}` holds too many pointers to variables: the derivative would compare each pointer with each variable"
     );
     Diagnostic::error(Code::Outlives, message).help(format!(
-        "set `{name}` within the function that is differentiated in a variable of its own, or pass it as an argument"
+        "use a local variable of the differentiated function, or pass `{name}` as an argument"
     ))
 }
 
@@ -267,7 +267,7 @@ fn stop_unless_rebound(
     let function = &out.unit.functions[variant.func];
     let function = function.source_name.as_ref().unwrap_or(&function.name);
     let text = format!(
-        "gradus: `{}` leads to {why} when the derivative of `{function}` begins\n",
+        "gradus: at the start of the derivative of `{function}`, `{}` points to {why}\n",
         out.unit.globals[global].name
     );
     indirect_calls::stop_unless(out, fine, &text);

@@ -56,10 +56,9 @@ pub(crate) fn cleared(
 
 fn mixed_memory_error(unit: &Unit, global: GlobalId) -> Diagnostic {
     let name = &unit.globals[global].name;
-    let message =
-        format!("`{name}` holds active numbers among pointers, and they cannot be told apart");
+    let message = format!("cannot distinguish the active floats in `{name}` from the pointers");
     Diagnostic::error(Code::UnknownMemoryType, message).help(format!(
-        "keep the numbers of `{name}` in a variable of their own, or pass it as an argument"
+        "move the floats of `{name}` to a separate variable, or pass `{name}` as an argument"
     ))
 }
 

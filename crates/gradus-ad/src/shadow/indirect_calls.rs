@@ -193,9 +193,7 @@ fn message(unit: &Unit, facts: &BodyFacts<'_>, op: Op) -> String {
         Some(span) => format!("{}:{}: ", span.file, span.line),
         None => String::new(),
     };
-    format!(
-        "gradus: {place}a call through a pointer leads to a function whose derivative is not known\n"
-    )
+    format!("gradus: {place}the target of an indirect call has no known derivative\n")
 }
 
 struct DispatchBuilder<'a> {

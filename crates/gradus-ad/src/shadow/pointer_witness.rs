@@ -57,9 +57,9 @@ pub(crate) fn collect_checked_pointers(
 
 fn too_many_ranges_error(unit: &Unit, global: GlobalId) -> Diagnostic {
     let name = &unit.globals[global].name;
-    let message = format!("`{name}` keeps pointers at too many uneven distances");
+    let message = format!("`{name}` holds pointers at too many irregular offsets");
     Diagnostic::error(Code::Outlives, message).help(format!(
-        "set `{name}` within the function that is differentiated in a variable of its own, or pass it as an argument"
+        "use a local variable of the differentiated function, or pass `{name}` as an argument"
     ))
 }
 

@@ -250,7 +250,7 @@ impl PeriodStart {
         });
         let zero = out.build().zero(ty);
         let Some(value) = there else {
-            unreachable!("reading a word gives its value");
+            unreachable!("the read of a cell yields a value");
         };
         match (word.kind, numbers) {
             (LaneKind::Float(_), FloatCopy::Zero) => zero,
@@ -270,7 +270,7 @@ impl PeriodStart {
             Some(taken)
         });
         let Some(taken) = taken else {
-            unreachable!("taking the adjoint of a word gives it");
+            unreachable!("the read of a cell's adjoint yields a value");
         };
         taken
     }

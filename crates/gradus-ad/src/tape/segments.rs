@@ -179,7 +179,7 @@ fn build_grow(b: &mut Builder<'_>) {
         })
     });
     let Some(usual) = usual else {
-        unreachable!("a choice of two sizes is one");
+        unreachable!("the choice between two sizes yields a size");
     };
     let two = b.i64(2);
     let quarter = b.binary(gradus_ir::BinaryOp::LShr, usual, two);

@@ -16,8 +16,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// The function that ends the program on a mismatched tape.
 const TAG_MISMATCH: &str = "__gradus1_tape_misfit";
-const MESSAGE: &str = "gradus: this tape was not left by the augmented run of the same function with \
-                       the same activities, words and size, or was used before\n";
+const MESSAGE: &str = "gradus: tape mismatch: the augmented primal of this function with the same \
+                       activities, keywords and size did not write this tape, or the tape is already used\n";
 /// File descriptor of standard error.
 const STANDARD_ERROR: i64 = 2;
 

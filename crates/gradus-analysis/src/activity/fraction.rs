@@ -297,7 +297,7 @@ impl Graph<'_> {
     fn binary(&mut self, func: FuncId, body: &Body, op: Op, binary: BinaryOp) {
         let (a, b, result) = (body.operand(op, 0), body.operand(op, 1), body.result(op));
         let Some(width) = self.width(body, result) else {
-            unreachable!("integer arithmetic gives integers");
+            unreachable!("integer arithmetic yields integers");
         };
         let all = low_bits(width);
         let constant = constant(self.facts.unit, body, b);

@@ -733,7 +733,7 @@ impl Request {
     /// Returns the annotation of a parameter of the root.
     fn argument_activity(&self, index: usize) -> Activity {
         let Some(activity) = self.args.get(index) else {
-            unreachable!("a request says of every parameter what it is");
+            unreachable!("a request has an activity for every parameter");
         };
         *activity
     }

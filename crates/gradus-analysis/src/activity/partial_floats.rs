@@ -38,7 +38,5 @@ pub(crate) fn float_bits_diagnostic(unit: &Unit, func: FuncId, body: &Body, op: 
     Diagnostic::error(Code::FloatBits, message)
         .in_function(name.clone())
         .at(unit.span(body.ops[op].loc), "here")
-        .help(
-            "compute with floating-point operations, or give the function a derivative of its own",
-        )
+        .help("compute with floating-point operations, or register a derivative for the function")
 }

@@ -128,7 +128,7 @@ fn modified_by_callback(facts: View<'_>, classes: &MemoryActivity) -> Option<Str
                 .any(|op| stores_to_active_set(facts, classes, func, body, op));
         let function = &facts.unit.functions[func];
         let name = function.source_name.as_ref().unwrap_or(&function.name);
-        writes.then(|| format!("what `{name}` writes"))
+        writes.then(|| format!("`{name}` writes this memory"))
     })
 }
 
@@ -182,17 +182,17 @@ fn finding(
     };
     let (what, remedy) = match callee.map(named) {
         Some(name) => (
-            format!("`{name}` is not seen"),
+            format!("`{name}` has no body in this program"),
             format!(
-                "compile the file that defines `{name}` together with this one, make the variable `static`, or state by `GRADUS_INACTIVE({name})` that it changes no such memory"
+                "compile the file that defines `{name}` together with this one, make the variable `static`, or declare by `GRADUS_INACTIVE({name})` that `{name}` modifies no active memory"
             ),
         ),
         None => (
-            "what is called by this address may come from elsewhere".to_owned(),
-            "compile the files that define what is called together with this one, or make the variable `static`".to_owned(),
+            "the target of this indirect call may be an external function".to_owned(),
+            "compile the files that define the targets together with this one, or make the variable `static`".to_owned(),
         ),
     };
-    let message = format!("{what}, and may change {changed}, which carries derivatives");
+    let message = format!("{what} and may modify active memory ({changed})");
     Diagnostic::error(Code::UnknownCallee, message)
         .in_function(named(func))
         .at(unit.span(body.ops[op].loc), "here")

@@ -130,11 +130,11 @@ impl Finder<'_> {
                 self.classes.holds_active_floats(class) && self.classes.is_written(class)
             });
             if by_value && changed {
-                let message = "a structure is passed by value, and the function changes its copy";
+                let message = "the function modifies a structure that is passed by value, and the copy has no shadow";
                 let finding = Diagnostic::error(Code::NoDerivative, message)
                     .in_function(name_of(unit, self.func))
                     .at(function.span.clone(), "in this function")
-                    .help("pass it by address, or copy it to a local variable first");
+                    .help("pass the structure by address, or copy the structure to a local variable first");
                 self.list.push(finding);
             }
         }
@@ -181,7 +181,7 @@ impl Finder<'_> {
                     .into_iter()
                     .any(|v| self.activity.varied(v) || self.points_to_active(v));
                 if reached {
-                    let message = "an instruction without a derivative works on active values";
+                    let message = "an LLVM instruction without a derivative works on active values";
                     self.refuse(op, Code::NoDerivative, message, HELP_INACTIVE);
                 }
             }
@@ -315,9 +315,10 @@ impl Finder<'_> {
             && !self.is_small_increment(value)
             && self.classes.is_unknown(place.class, self.names_accesses)
         {
-            let message = "integer arithmetic changes memory that has a shadow, and nothing tells that it \
-                           holds no floating-point numbers";
-            let help = "access the memory through its own type, or give it no shadow where it holds integers";
+            let message =
+                "integer arithmetic modifies memory with a shadow, and the memory may hold floats";
+            let help =
+                "access the memory through its own type, or pass integer memory without a shadow";
             self.refuse(op, Code::UnknownMemoryType, message, help);
         }
     }
@@ -366,19 +367,18 @@ impl Finder<'_> {
             self.refuse(
                 op,
                 Code::NoDerivative,
-                "numbers are accessed by a name that may be bound to another variable elsewhere",
-                "access the variable by its own name, or make the alias no weak one",
+                "floats are accessed through a weak alias, and the linker may bind the alias to another variable",
+                "access the variable by its own name, or make the alias a strong symbol",
             );
         }
     }
     fn refuse_unknown_type(&mut self, op: Op) {
-        let message =
-            "bytes are copied, and whether they are floats, pointers or integers cannot be told";
+        let message = "cannot determine whether the copied bytes are floats, pointers or integers";
         self.refuse(
             op,
             Code::UnknownMemoryType,
             message,
-            "access the memory through its own type in the code that is differentiated, or copy member by member",
+            "access the memory through its own type in the differentiated code, or copy member by member",
         );
     }
     fn is_float_update(&self, op: Op, value: usize) -> bool {
@@ -389,9 +389,8 @@ impl Finder<'_> {
     }
     /// Refuses address arithmetic that would map the shadow's address to a different place.
     fn refuse_address_arithmetic(&mut self, op: Op) {
-        let message = "the address of active memory is rounded or taken apart";
-        let help =
-            "align the memory where it is allocated, outside the function that is differentiated";
+        let message = "integer arithmetic computes an address of active memory";
+        let help = "align the memory at the allocation, outside the differentiated function";
         self.refuse(op, Code::NoDerivative, message, help);
     }
     fn refuse_atomic(&mut self, op: Op) {
@@ -400,7 +399,7 @@ impl Finder<'_> {
             op,
             Code::AtomicAccess,
             message,
-            "use an ordinary access, add without a use of the old value, or mark the memory as const",
+            "use an ordinary access, use an atomic add and ignore the old value, or mark the memory as const",
         );
     }
     fn refuse_float_bits(&mut self, op: Op) {
@@ -445,7 +444,7 @@ impl Finder<'_> {
             _ => None,
         });
         if let Some(kind) = odd {
-            let message = format!("active values of the format {kind:?}");
+            let message = format!("active values have the unsupported format {kind:?}");
             self.refuse(op, Code::FloatFormat, message, "use double or float");
         }
     }
@@ -474,12 +473,12 @@ impl Finder<'_> {
                 .is_some_and(|c| self.classes.holds_active_floats(c));
         let is_note = (self.class(ptr)).is_some_and(|c| self.classes.is_write_only(c));
         if active && !is_note && !self.activity.shadow(ptr).is_some() {
-            let message = "a pointer to active memory is stored where it has no shadow";
+            let message = "a pointer to active memory is stored in memory without a shadow";
             self.refuse(
                 op,
                 Code::BadRequest,
                 message,
-                "mark the argument or variable that it is stored in as dup",
+                "mark the argument or variable that holds the pointer as dup",
             );
         }
     }
@@ -511,7 +510,12 @@ impl Finder<'_> {
                 if !printed && extra.next().is_some() {
                     let message =
                         format!("variadic arguments of `{}` are active", name_of(unit, func));
-                    self.refuse(op, Code::Variadic, message, "pass them as named arguments");
+                    self.refuse(
+                        op,
+                        Code::Variadic,
+                        message,
+                        "pass the values as named arguments",
+                    );
                 }
                 if (active || shadowed) && !self.matches_signature(func, &args) {
                     self.refuse_signature_mismatch(op, func);
@@ -537,8 +541,9 @@ impl Finder<'_> {
     }
     fn refuse_signature_mismatch(&mut self, op: Op, func: FuncId) {
         let name = name_of(self.facts.unit, func);
-        let message = format!("`{name}` is called with other arguments than it is defined with");
-        let help = format!("declare `{name}` as the file that defines it does");
+        let message =
+            format!("`{name}` is called with argument types that differ from the definition");
+        let help = format!("declare `{name}` with the types of the definition");
         self.refuse(op, Code::UnknownCallee, message, &help);
     }
     /// Checks an indirect call: every possible callee needs a derivative.
@@ -549,8 +554,8 @@ impl Finder<'_> {
             return;
         }
         if callees.is_empty() {
-            let message = "an indirect call works on active values, and no function is known that it could lead to";
-            let help = "compile the file that defines what is called together with this one";
+            let message = "an indirect call works on active values and has no known target";
+            let help = "compile the file that defines the target together with this one";
             return self.refuse(op, Code::UnknownIndirectTarget, message, help);
         }
         for &callee in callees {
@@ -571,8 +576,8 @@ impl Finder<'_> {
             number && (self.activity.active(**v) || self.activity.shadow(**v).is_some())
         };
         if args.iter().any(|v| in_bits(&v)) {
-            let message = "a call through a pointer passes active numbers or pointers as integers";
-            let help = "pass them by their own type, or call the function by its name";
+            let message = "an indirect call passes active floats or pointers as integers";
+            let help = "pass the values with their own types, or call the function directly";
             self.refuse(op, Code::UnknownIndirectTarget, message, help);
         }
     }
@@ -583,7 +588,7 @@ impl Finder<'_> {
             && !varargs::va_list_is_only_formatted(unit, closure, (self.func, op))
         {
             let message = "a function that works on active values reads its variadic arguments";
-            let help = "pass them as named arguments";
+            let help = "pass the values as named arguments";
             self.refuse(op, Code::Variadic, message, help);
         }
     }
@@ -617,33 +622,32 @@ impl Finder<'_> {
                 return self.check_variadic_use(op, func);
             }
             ExternalFn::OpenMp(_) | ExternalFn::Fork(_) if varied || shadowed => {
-                let help = "leave out what keeps this region with OpenMP's library, which a note on it names, or build without -fopenmp";
+                let help = "remove the construct that prevents the conversion of this region (a note at the region names the construct), or compile without -fopenmp";
                 return self.refuse(op, Code::OpenMp, "OpenMP on an active path", help);
             }
             ExternalFn::Mpi if varied || shadowed => {
-                let help = "keep communication out of the function that is differentiated";
+                let help = "move the communication out of the differentiated function";
                 return self.refuse(op, Code::Mpi, "MPI on an active path", help);
             }
             ExternalFn::Kernel(GpuFn::Reset) => {
-                let help = "reset the device outside the function that is differentiated";
-                let message = "the device's memory goes while a derivative still reads it";
+                let help = "reset the device outside the differentiated function";
+                let message = "the device reset frees memory that the derivative still reads";
                 return self.refuse(op, Code::Gpu, message, help);
             }
             ExternalFn::Gpu if varied || shadowed => {
-                let help =
-                    "launch kernels of the same file, by their names, and copy by `cudaMemcpy`";
+                let help = "launch kernels of the same file by name, and copy with `cudaMemcpy`";
                 return self.refuse(op, Code::Gpu, "GPU calls on an active path", help);
             }
             ExternalFn::System(SystemFn::Print | SystemFn::PrintToMemory)
                 if printf_formats::has_count_conversion(unit, self.body, op) =>
             {
-                let message = "`%n` writes to memory what is not followed";
-                let help = "take the number of characters from the function's result";
+                let message = "`%n` writes a character count to memory, and the analysis does not follow this write";
+                let help = "use the character count that the call returns";
                 return self.refuse(op, Code::UnknownCallee, message, help);
             }
             ExternalFn::System(SystemFn::Setjmp | SystemFn::Longjmp) => {
-                let message = "`setjmp` or `longjmp` in a function that is differentiated";
-                let help = "leave loops by `break` or `return`";
+                let message = "the differentiated function calls `setjmp` or `longjmp`";
+                let help = "leave loops with `break` or `return`";
                 return self.refuse(op, Code::UnsupportedControl, message, help);
             }
             _ => {}
@@ -679,26 +683,28 @@ impl Finder<'_> {
             .name
             .starts_with(STRICT_FP_PREFIX)
         {
-            let message = "the strict floating-point mode is on where active values are computed";
-            let help = "take `#pragma STDC FENV_ACCESS` and `-ffp-model=strict` off this function";
+            let message = "active values are computed in strict floating-point mode";
+            let help =
+                "compile this function without `#pragma STDC FENV_ACCESS` and `-ffp-model=strict`";
             return self.refuse(op, Code::UnsupportedControl, message, help);
         }
         if let Some(ExternalFn::System(SystemFn::Qsort | SystemFn::Bsearch)) =
             self.facts.unit.known(func)
         {
-            let message = format!("`{name}` calls a comparison that works on active values");
-            let help = "compare without changing variables that outlive the comparison, or sort by a loop of your own";
+            let message =
+                format!("`{name}` calls a comparison function that works on active values");
+            let help = "do not modify outer variables in the comparison function, or search or sort with an explicit loop";
             return self.refuse(op, Code::UnknownCallee, message, help);
         }
-        let message = format!("`{name}` works on active values, and its derivative is not known");
+        let message = format!("`{name}` works on active values and has no known derivative");
         if let Some(help) = flang_advice::flang_advice(&self.facts.unit.functions[func].name) {
             return self.refuse(op, Code::UnknownCallee, message, &help);
         }
         let or = match gradus_ir::externals::may_be_user_defined(
             &self.facts.unit.functions[func].name,
         ) {
-            true => "include <math.h> where the C library's is meant",
-            false => "register a derivative for it",
+            true => "include <math.h> to use the C library's function",
+            false => "register a derivative for the function",
         };
         let help =
             format!("compile the file that defines `{name}` together with this one, or {or}");
@@ -731,7 +737,8 @@ impl Finder<'_> {
 /// Prefix of the intrinsics of the strict floating-point mode.
 const STRICT_FP_PREFIX: &str = "llvm.experimental.constrained.";
 
-const HELP_INACTIVE: &str = "keep it out of the function that is differentiated, or give the function a derivative of its own";
+const HELP_INACTIVE: &str =
+    "move this code out of the differentiated function, or register a derivative for the function";
 
 /// Returns true if an atomic access adds to or subtracts from a scalar float and its old value is unused.
 fn is_float_accumulation(unit: &Unit, body: &Body, op: Op) -> bool {

@@ -6,18 +6,18 @@ pub(crate) fn flang_advice(name: &str) -> Option<String> {
     let what = name.strip_prefix("_FortranA")?;
     let begins = |list: &[&str]| list.iter().any(|first| what.starts_with(first));
     let known = if begins(&["Assign", "CopyInAssign", "CopyOutAssign"]) {
-        "it carries out an assignment of a whole array or of a derived type: assign element by element, and component by component"
+        "the call implements an assignment of a whole array or of a derived type: assign element by element and component by component"
     } else if begins(&["InitArrayConstructor", "PushArrayConstructor"]) {
-        "it builds an array constructor: allocate the array, and assign its elements one by one"
+        "the call implements an array constructor: allocate the array, and assign the elements one by one"
     } else if begins(&["Initialize", "Destroy", "Finalize"]) {
-        "it makes or ends a variable of a derived type with polymorphic components, with final procedures, or with allocatable components of a derived type: declare components by `type`, not `class`, and keep the numbers of such arrays in arrays of their own"
+        "the call initialises or finalises a variable of a derived type with polymorphic components, with final procedures, or with allocatable components of a derived type: declare components with `type` instead of `class`, and store the numbers of such arrays in separate arrays"
     } else if begins(&["Pointer"]) {
-        "it works on a `pointer` that is polymorphic, of characters, or not described where the statement stands: declare it by `type`, without `errmsg` where it is allocated, or declare it `allocatable`"
+        "the call works on a `pointer` that is polymorphic, has the type `character`, or has a descriptor of unknown contents: declare the pointer with `type` and allocate without `errmsg`, or declare the variable `allocatable`"
     } else if begins(&["Allocatable", "MoveAlloc"]) {
-        "it works on an `allocatable` variable that is polymorphic, has components that are not known, or is a dummy argument of a function that is not called in the same file: declare it by `type`, without `errmsg` where it is allocated, and compile its callers together with it"
+        "the call works on an `allocatable` variable that is polymorphic, has unknown components, or is a dummy argument of a function without a call in the same file: declare the variable with `type`, allocate without `errmsg`, and compile the callers together with this function"
     } else {
         return Some(format!(
-            "it carries out an intrinsic procedure or an operation on whole arrays (`{what}`): write that element by element in a loop"
+            "the call implements an intrinsic procedure or an operation on whole arrays (`{what}`): write the operation element by element in a loop"
         ));
     };
     Some(known.to_owned())

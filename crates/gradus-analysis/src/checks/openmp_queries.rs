@@ -24,10 +24,11 @@ pub(crate) fn findings(facts: View<'_>) -> Vec<Diagnostic> {
             };
             let function = &unit.functions[func];
             let name = function.source_name.as_ref().unwrap_or(&function.name);
-            let message = "a derivative has none of the tasks and regions that are asked about";
+            let message =
+                "the call queries OpenMP tasks or nested regions, and the derivative has neither";
             let finding = Diagnostic::error(Code::OpenMp, message).in_function(name.clone());
             let finding = finding.at(unit.span(body.ops[op].loc), "here");
-            list.push(finding.help("build without -fopenmp"));
+            list.push(finding.help("compile without -fopenmp"));
         }
     }
     list

@@ -383,9 +383,9 @@ fn finding(facts: View<'_>, class: AliasSetId, why: RefusalReason) -> Option<Dia
         RefusalReason::RetainedByGlobal(global) => {
             let name = name(global);
             (
-                format!("`{name}` keeps memory that carries derivatives from one call to the next"),
+                format!("`{name}` retains active memory from one call to the next"),
                 format!(
-                    "allocate and free it within the function that is differentiated, or pass `{name}` as an argument"
+                    "allocate and free the memory in the differentiated function, or pass `{name}` as an argument"
                 ),
             )
         }
@@ -393,10 +393,10 @@ fn finding(facts: View<'_>, class: AliasSetId, why: RefusalReason) -> Option<Dia
             let (name, other) = (name(global), name(other));
             (
                 format!(
-                    "`{name}` may lead to `{other}`, and derivatives do not go from one to the other"
+                    "`{name}` may point to `{other}`, and derivatives do not pass between the two names"
                 ),
                 format!(
-                    "set `{name}` within the function that is differentiated, or use `{other}` by one of the two alone"
+                    "set `{name}` in the differentiated function, or access `{other}` through only one of the two names"
                 ),
             )
         }

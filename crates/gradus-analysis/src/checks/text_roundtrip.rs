@@ -527,10 +527,10 @@ fn warning(facts: View<'_>, read: Site<'_>, written: Site<'_>) -> Diagnostic {
     let place = |site: Site<'_>| unit.span(site.1.ops[site.2].loc);
     let function = &unit.functions[read.0];
     let name = function.source_name.as_ref().unwrap_or(&function.name);
-    let message = "a number that is read from text or a file has the derivative zero, and active numbers are written to such";
+    let message = "active numbers are written to text or a file, and numbers read from text or a file have the derivative zero";
     Diagnostic::warning(Code::TextRoundTrip, message)
         .in_function(name)
         .at(place(read), "read here")
         .at(place(written), "active numbers are written here")
-        .help("pass the number itself; where it is another number that is read, or zero is meant, `--allow=text-round-trip` makes this a warning")
+        .help("pass the number directly; if the numbers are unrelated or the derivative zero is intended, `--allow=text-round-trip` makes this a warning")
 }

@@ -39,7 +39,7 @@ pub(crate) fn attribute_to_unknown_callees(
     let list = list.join(", ");
     for finding in findings.iter_mut().filter(|d| about_memory(d)) {
         finding.notes.push(format!(
-            "active memory is handed to code that is not seen, which may do this or anything else with it: {list}"
+            "active memory escapes to functions without a body in this program, and the functions may access the memory in any way: {list}"
         ));
         finding.help = Some(format!(
             "compile the files that define {list} together with this one"

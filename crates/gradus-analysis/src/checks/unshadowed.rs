@@ -94,25 +94,25 @@ pub(crate) fn unshadowed_result(facts: View<'_>, root: FuncId, class: AliasSetId
         _ => None,
     });
     let behind = match variable {
-        Some(variable) => format!("`{variable}`, which has no shadow"),
+        Some(variable) => format!("`{variable}`, a variable without a shadow"),
         None => "memory without a shadow".to_string(),
     };
     let message = format!(
-        "the shadow of the result of `{name}` is asked for, and the result may lead to {behind}"
+        "a shadow is requested for the result of `{name}`, but the result may point to {behind}"
     );
     Diagnostic::error(Code::BadRequest, message)
         .in_function(name)
         .at(unit.functions[root].span.clone(), "defined here")
-        .help("mark the argument that leads there as dup, or the result as `enzyme_const_return`")
+        .help("mark the argument that points to the memory as dup, or the result as `enzyme_const_return`")
 }
 
 /// Returns the warning for a read that may alias a value stored to const memory.
 fn possible_const_alias(unit: &Unit, func: FuncId, body: &Body, op: Op) -> Diagnostic {
-    let message = "active values are stored behind a const argument, and numbers that matter are read behind such; if they are the same, they have the derivative zero";
+    let message = "active values are stored in memory of a const argument, and the result depends on memory of const arguments; a read that aliases the store has the derivative zero";
     Diagnostic::warning(Code::ZeroDerivative, message)
         .in_function(name_of(unit, func))
         .at(unit.span(body.ops[op].loc), "stored here")
-        .help("mark the argument as dup and give it a shadow; where they are apart, nothing is to be done")
+        .help("mark the argument as dup and pass a shadow; if the memory does not alias, no change is required")
 }
 
 /// Returns true if two alias sets may alias through pointers stored before the call. Two direct arguments
@@ -140,12 +140,13 @@ fn unshadowed_store(
         let variable = &unit.globals[global];
         let name = &variable.name;
         return if variable.thread_local {
-            let message = format!("the thread-local variable `{name}` takes active values");
+            let message = format!("active values are stored in the thread-local variable `{name}`");
             at(unit, func, body, op, Code::ThreadLocalGlobal, message).help(format!(
-                "pass `{name}` as an argument, or make it an ordinary variable"
+                "pass `{name}` as an argument, or remove the thread-local storage class"
             ))
         } else {
-            let message = format!("`{name}` of another file takes active values");
+            let message =
+                format!("active values are stored in `{name}`, a variable of another file");
             at(unit, func, body, op, Code::ExternalGlobal, message).help(format!(
                 "compile the file that defines `{name}` together with this one"
             ))
@@ -170,16 +171,17 @@ fn unshadowed_store(
             let names = &unit.functions[root].param_names;
             let name = names.get(index).cloned().flatten();
             let name = name.unwrap_or_else(|| format!("argument {}", index + 1));
-            let message =
-                format!("active values are stored behind `{name}`, which is const, and read back");
+            let message = format!(
+                "active values are stored in memory of `{name}`, a const argument, and read back"
+            );
             at(unit, func, body, op, Code::BadRequest, message)
-                .help(format!("mark `{name}` as dup and give it a shadow"))
+                .help(format!("mark `{name}` as dup and pass a shadow"))
         }
         None => {
             let message = "active values are stored in memory without a shadow, and read back";
             at(unit, func, body, op, Code::BadRequest, message.to_string())
-                .note("the memory is reached from a const argument, or comes from code that is not seen")
-                .help("mark the argument that leads to it as dup")
+                .note("the memory is reachable from a const argument or comes from an external function")
+                .help("mark the argument that points to the memory as dup")
         }
     }
 }
@@ -209,23 +211,26 @@ fn from_allocator(
             (
                 Code::UnknownCallee,
                 format!(
-                    "active values are stored in memory from `{name}`, whose source is not seen"
+                    "active values are stored in memory from `{name}`, an external function"
                 ),
                 format!(
-                    "compile the file that defines `{name}` together with this one, or register it as an allocator with `__enzyme_allocation_like`"
+                    "compile the file that defines `{name}` together with this one, or register `{name}` as an allocator with `__enzyme_allocation_like`"
                 ),
             )
         }
         _ => (
             Code::UnknownIndirectTarget,
-            "active values are stored in memory from a call through a pointer, and no function is known that it could lead to".into(),
-            "compile the file that defines what is called together with this one, or call by its name an allocator that is registered with `__enzyme_allocation_like`".into(),
+            "active values are stored in memory from an indirect call without a known target".into(),
+            "compile the file that defines the target together with this one, or directly call an allocator that is registered with `__enzyme_allocation_like`".into(),
         ),
     };
     let place = unit.span(body.ops[store].loc);
     let finding = at(unit, site.caller, caller, site.op, code, message).help(help);
     Some(match place {
-        Some(place) => finding.note(format!("they are stored at {}:{}", place.file, place.line)),
+        Some(place) => finding.note(format!(
+            "the values are stored at {}:{}",
+            place.file, place.line
+        )),
         None => finding,
     })
 }

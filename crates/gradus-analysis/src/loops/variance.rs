@@ -232,7 +232,7 @@ impl Solver<'_, '_> {
     /// varying trip count has varying results.
     fn propagate_terminator(&mut self, op: Op, index: usize, mask: Mask) {
         let Some((owner, region)) = self.owner(op) else {
-            unreachable!("yields and repeats stand in a region of an op");
+            unreachable!("yields and repeats are in a region of an op");
         };
         let carried = self.body().region_params(region).len();
         match self.body().kind(owner) {

@@ -604,10 +604,10 @@ impl Solver<'_> {
     fn transfer_terminator(&mut self, op: Op, index: usize) {
         let from = self.body.operand(op, index);
         let Some(region) = self.body.parent(op) else {
-            unreachable!("a terminator stands in a region");
+            unreachable!("a terminator is in a region");
         };
         let Some(owner) = self.body.owner(region) else {
-            unreachable!("the body itself ends by a return");
+            unreachable!("the root region ends with a return");
         };
         let results = self.body.results(owner).to_vec();
         let params = self.body.region_params(region).to_vec();

@@ -220,7 +220,7 @@ impl<'a> Solver<'a> {
     /// Records that the leaf at `position` may point to `target`.
     pub fn unify_leaf(&mut self, func: FuncId, position: usize, target: NodeOffset) {
         let Some(slots) = self.slots.get_mut(&func) else {
-            unreachable!("every function of the closure has a table of its values' leaves");
+            unreachable!("every function of the call graph has a table of its values' leaves");
         };
         match *slots.at(position) {
             Some(old) => self.classes.unify(old, target),
@@ -243,7 +243,7 @@ impl<'a> Solver<'a> {
     /// Returns the targets of the leaves of `func`'s result.
     pub(super) fn result_of(&mut self, func: FuncId) -> Vec<NodeOffset> {
         let Some(slots) = self.returns.get_mut(&func) else {
-            unreachable!("every function of the closure has a table of its result's leaves");
+            unreachable!("every function of the call graph has a table of its result's leaves");
         };
         let classes = &mut self.classes;
         let list = slots.iter_mut();

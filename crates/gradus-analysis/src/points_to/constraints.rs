@@ -231,12 +231,12 @@ impl<'a> ConstraintBuilder<'_, 'a> {
     }
     fn call(&mut self, op: Op) {
         let Some(callee) = self.solver.closure.callee(self.unit(), self.body, op) else {
-            unreachable!("only calls are read as calls");
+            unreachable!("the op is a call");
         };
         match callee {
             Callee::Inside(func) => {
                 let Some(callee) = self.unit().functions[func].body.as_deref() else {
-                    unreachable!("the functions inside the closure have bodies");
+                    unreachable!("the functions of the call graph have bodies");
                 };
                 let result = self.solver.result_of(func);
                 let params: Vec<Vec<Option<NodeOffset>>> = callee

@@ -13,7 +13,7 @@ impl Solver<'_> {
     /// Handles an indirect call of a function without a body like a direct call.
     pub(crate) fn external_indirect_call(&mut self, (caller, op): (FuncId, Op), func: FuncId) {
         let Some(body) = self.unit.functions[caller].body.as_deref() else {
-            unreachable!("a call by address stands in a body");
+            unreachable!("an indirect call is in a body");
         };
         let mut reader = ConstraintBuilder {
             solver: self,

@@ -85,8 +85,8 @@ impl BodyFacts<'_> {
         match self.clobbered_loads.get(&load) {
             Some(Clobber::Overwritten(op)) => format!("overwritten later{}{}", by(*op), at(*op)),
             Some(Clobber::Freed(op)) => format!("freed later{}", at(*op)),
-            Some(Clobber::CallerWrites) => "what calls this function may overwrite it".to_string(),
-            None => "it may not be read twice".to_string(),
+            Some(Clobber::CallerWrites) => "the caller may overwrite the memory".to_string(),
+            None => "the load cannot be repeated".to_string(),
         }
     }
 }

@@ -163,7 +163,7 @@ fn emit_target_selection(
     args: &[Value],
 ) -> Option<Value> {
     let OpKind::Call(info) = b.body.kind(op).clone() else {
-        unreachable!("only plain calls are made by name");
+        unreachable!("only plain calls are devirtualized");
     };
     let pointer = b.body.operand(op, 0);
     let results: Vec<_> = b.body.results(op).iter().map(|r| b.body.ty(*r)).collect();
