@@ -522,7 +522,7 @@ fn refusals_write_nothing() {
         (
             "#include <cooperative_groups.h>\n__global__ void k(int *x) {\n\
              x[0] = 1; cooperative_groups::this_grid().sync(); x[1] = 2; }",
-            "blocks of one grid wait for each other\n",
+            "the blocks of a grid become iterations of a parallel loop\n",
         ),
         (
             "__global__ void child(int *x) { x[0] = 1; }\n\

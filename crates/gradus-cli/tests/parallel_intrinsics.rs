@@ -167,9 +167,10 @@ int handling(double *x) {
         let said = text(&output.stderr);
         let place = |line: u32| said.contains(&format!("--> f.cpp:{line}:"));
         assert!(place(11) && place(17) && !place(5), "{said}");
-        let variable = said.contains("would end a variable") && said.contains("14 | }");
+        let variable =
+            said.contains("runs destructors on the unwind path") && said.contains("14 | }");
         assert!(variable, "{said}");
-        assert!(said.contains("would meet a handler"), "{said}");
+        assert!(said.contains("a handler in this function"), "{said}");
     }
 }
 
@@ -208,10 +209,10 @@ void plain(double *x, int n) {
             let start = format!("f.cpp:{line}: runs serially: `gr_for`: {why}");
             assert!(said.contains(&start), "{level} {start}: {said}");
         };
-        serial(6, "an exception out of it would meet a handler");
-        serial(12, "what ends it is found anew before each iteration");
-        serial(15, "an exception out of it would end a variable");
-        serial(18, "the number of its iterations is not known");
+        serial(6, "a handler in this function catches exceptions");
+        serial(12, "the loop condition reloads the bound in each iteration");
+        serial(15, "an exception of the statement runs destructors");
+        serial(18, "the trip count is unknown");
         assert!(!said.contains("f.cpp:21: runs serially"), "{said}");
     }
 }

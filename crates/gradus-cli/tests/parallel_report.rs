@@ -161,7 +161,7 @@ int main(void) {
     let said = text(&shell(&folder, line).stdout);
     shell(&folder, "./program");
     for (line, what) in [
-        (10, "raised where it stands"),
+        (10, "raised as orphaned constructs"),
         (16, "raised to parallel loops and tasks"),
     ] {
         let told = said.matches(&format!("program.c:{line}: {what}\n")).count();
@@ -219,7 +219,7 @@ void places(int *a, int n) {
     std::fs::write(folder.join("places.c"), program).expect("written");
     let said = shell(&folder, "gradus cc -O2 -fopenmp --par-report -c places.c");
     let said = text(&said.stdout) + &text(&said.stderr);
-    let wanted = "`omp_get_place_num` is used, a function of the run time that is not known";
+    let wanted = "the unknown OpenMP runtime function `omp_get_place_num` is called";
     assert!(said.contains(wanted), "{said}");
 }
 

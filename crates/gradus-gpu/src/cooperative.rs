@@ -48,7 +48,7 @@ pub(crate) fn run(
         };
         let hindrance = match options.cooperative_threads {
             true => refusal_reason(unit, body, facts, block),
-            false => Some("take turns only where the kernel is run as it is"),
+            false => Some("cooperative threads are disabled"),
         };
         match (hindrance, grid_of(body, block)) {
             (None, Some(grid)) => {
@@ -59,7 +59,7 @@ pub(crate) fn run(
                 }
             }
             (hindrance, _) => {
-                let why = hindrance.unwrap_or("take turns only inside of a grid");
+                let why = hindrance.unwrap_or("cooperative threads require an enclosing grid");
                 findings
                     .diagnostics
                     .push(unsupported_warning(unit, body, first, why));
@@ -80,10 +80,12 @@ fn grid_of(body: &Body, block: Op) -> Option<Op> {
 }
 
 fn unsupported_warning(unit: &Unit, body: &Body, lp: Op, why: &str) -> Diagnostic {
-    let message = format!("threads may wait in this loop for what others write, and threads {why}");
+    let message = format!(
+        "threads may wait in this loop for values that other threads write, and the wait may not end: {why}"
+    );
     Diagnostic::warning(Code::KernelRefused, message)
-        .at(unit.span(body.ops[lp].loc), "the loop")
-        .help("it ends where a thread only waits for earlier blocks, or for threads before it in its block; give the work behind the loop to another kernel where it does not")
+        .at(unit.span(body.ops[lp].loc), "spin loop")
+        .help("the loop ends if threads wait only for earlier blocks and for earlier threads of the same block; otherwise move the code after the loop to a second kernel")
 }
 
 /// The spin loops of a block without barriers.
@@ -101,21 +103,23 @@ fn spin_loops_in(unit: &Unit, body: &Body, block: Op) -> Vec<Op> {
 /// allocations to its start.
 fn refusal_reason(unit: &Unit, body: &mut Body, facts: &Facts, block: Op) -> Option<&'static str> {
     if prepare(unit, body, block).is_err() || !has_plain_grid(unit, body, block) {
-        return Some("cannot take turns, as what their block has is computed inside of the kernel");
+        return Some("the kernel computes a size of the block or of shared memory");
     }
     if !lockstep::volatile_shared_stores(unit, body, facts, block).is_empty() {
-        return Some("of this kernel speak through volatile shared memory in step, too");
+        return Some(
+            "the kernel also communicates through volatile shared memory in warp lockstep",
+        );
     }
     let reads = KernelReads::of(unit, body, facts, &[block]);
     let Ok(spine) = Skeleton::of(unit, body, block, &[]) else {
-        return Some("meet where their code cannot be cut");
+        return Some("the kernel contains a barrier at which the code cannot be split");
     };
     let levels = Uniformity::of(unit, body, &spine, &reads);
     let alike = spine
         .splits(unit, body)
         .iter()
         .all(|(op, _)| is_reached_by_all(unit, body, &spine, &levels, *op));
-    (!alike).then_some("of this kernel meet under conditions that differ from thread to thread")
+    (!alike).then_some("the kernel contains a barrier in divergent control flow")
 }
 
 /// Returns whether a grid contains, besides its block, only speculatable ops and shared memory with sizes

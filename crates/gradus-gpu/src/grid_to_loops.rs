@@ -46,14 +46,17 @@ fn refusal(unit: &Unit, body: &Body, grid: Op) -> Option<Diagnostic> {
     if matches!(body.kind(op), OpKind::Spmd { .. }) {
         // The block already has a diagnostic.
         return Some(
-            Diagnostic::error(Code::KernelRefused, "a block of this grid stays as it is")
-                .at(unit.span(body.ops[grid].loc), "the launch"),
+            Diagnostic::error(
+                Code::KernelRefused,
+                "a block of this grid cannot be lowered to loops",
+            )
+            .at(unit.span(body.ops[grid].loc), "launched here"),
         );
     }
-    let message = "blocks of one grid wait for each other";
+    let message = "a grid-wide barrier cannot be lowered: the blocks of a grid become iterations of a parallel loop";
     let finding = Diagnostic::error(Code::KernelRefused, message)
-        .at(unit.span(body.ops[op].loc), "the barrier")
-        .help("end the kernel there, and launch what follows as another one");
+        .at(unit.span(body.ops[op].loc), "grid-wide barrier")
+        .help("end the kernel at the barrier and launch a second kernel for the remaining code");
     Some(finding)
 }
 

@@ -138,62 +138,62 @@ pub struct PassOutcome {
 pub const PASSES: &[Pass] = &[
     Pass {
         name: "launch-fusion",
-        description: "launches of one size, of which one takes by thread what the other leaves, become one",
+        description: "fuses consecutive launches of equal size without conflicts between threads",
         run: opt::launch_fusion::run,
     },
     Pass {
         name: "warp-lockstep",
-        description: "the threads of a block meet around volatile stores to shared memory",
+        description: "inserts warp barriers around volatile stores to shared memory",
         run: warp::lockstep::run,
     },
     Pass {
         name: "cooperative-threads",
-        description: "kernels whose threads wait for each other in loops stay grids, whose threads take turns",
+        description: "runs kernels with spin loops on cooperative threads",
         run: cooperative::run,
     },
     Pass {
         name: "uniform-guards",
-        description: "loops that give the same to all threads leave the branches that only some of them take",
+        description: "hoists uniform loops out of divergent branches",
         run: opt::uniform_guards::run,
     },
     Pass {
         name: "barrier-removal",
-        description: "barriers that order nothing are removed",
+        description: "removes barriers that order no conflicting accesses",
         run: opt::barrier_removal::run,
     },
     Pass {
         name: "clamp-split",
-        description: "reads at clamped places become reads side by side",
+        description: "splits shared-memory loads at clamped indices into two loads",
         run: opt::clamp_split::run,
     },
     Pass {
         name: "grid-stride",
-        description: "loops in which threads stride over what all work on are counted in common",
+        description: "gives grid-stride loops a common counter",
         run: opt::grid_stride::run,
     },
     Pass {
         name: "index-width",
-        description: "places computed from ranks are computed in the width of addresses",
+        description: "widens index arithmetic on ranks to 64 bits",
         run: opt::index_width::run,
     },
     Pass {
         name: "fission",
-        description: "blocks become loops over threads, cut where the threads meet",
+        description: "splits blocks at barriers into loops over threads",
         run: fission::run,
     },
     Pass {
         name: "grid-to-loops",
-        description: "grids become parallel loops over blocks",
+        description: "converts grids to parallel loops over blocks",
         run: grid_to_loops::run,
     },
     Pass {
         name: "sparse-thread-loops",
-        description: "loops over threads of which only every so many-th does something go by as many",
+        description: "strip-mines thread loops in which only every k-th thread is active",
         run: opt::sparse_thread_loops::run,
     },
     Pass {
         name: "speculative-search",
-        description: "searches look at as many elements at once as lie in one stretch of memory",
+        description: "tests a whole aligned stretch of elements per iteration of a search loop",
         run: opt::speculative_search::run,
     },
 ];

@@ -130,7 +130,7 @@ impl AtomicReduction {
         };
         b.set_insertion_before(first);
         let Some(nothing) = identity(b, self.op, self.ty) else {
-            unreachable!("no atomic update is a reduction of the program's own");
+            unreachable!("an atomic update is never a user-defined reduction");
         };
         let own = b.alloca(self.ty);
         if let Some(op) = b.body.def_op(own)

@@ -101,7 +101,8 @@ pub(crate) fn is_written_first(
 }
 
 fn read_before_write(unit: &Unit, body: &Body, op: Op) -> Reason {
-    let text = "an iteration may read memory of its thread's own before it writes it";
+    let text =
+        "an iteration may read thread-private memory before the first write of the iteration";
     reason(unit, body, op, text)
 }
 

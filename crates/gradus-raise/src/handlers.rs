@@ -8,10 +8,11 @@ use gradus_edit::handler_terminates;
 use gradus_ir::{Body, Op, OpKind, Region, Unit};
 
 /// The reason why a statement with a handler runs undeferred.
-pub(crate) const CAUGHT_HERE: &str = "an exception out of it would meet a handler of this function, and other threads do not have the exception in flight";
+pub(crate) const CAUGHT_HERE: &str = "a handler in this function catches exceptions of the statement, and other threads do not have the exception in flight";
 
 /// The reason why a statement with destructors on its unwind path runs undeferred.
-pub(crate) const RUNS_DESTRUCTORS: &str = "an exception out of it would end a variable on its way";
+pub(crate) const RUNS_DESTRUCTORS: &str =
+    "an exception of the statement runs destructors on the unwind path";
 
 /// Returns the first call in a region whose exception a handler catches.
 pub(crate) fn call_with_handler(unit: &Unit, body: &Body, region: Region) -> Option<Op> {

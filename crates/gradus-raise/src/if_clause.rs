@@ -29,7 +29,7 @@ pub(crate) fn part(unit: &mut Unit, body: &mut Body, team: Op, reach: &Reach) ->
     let region = body.op_regions(team)[0];
     let asked = strip_casts(body, clause.requested_ranks);
     if body.walk(region).count() > CLONED_OPS_MAX {
-        let text = "it is too large to stand there twice, with and without its condition";
+        let text = "the region is too large to duplicate for the `if` clause";
         return Err(reason(unit, body, team, text));
     }
     plan_fold(unit, body, team, asked, reach)?;

@@ -63,7 +63,7 @@ impl Raised {
             .regions
             .iter()
             .filter_map(|region| match &region.outcome {
-                Outcome::Unraised(reason) => Some((region, reason, "region stays as it is")),
+                Outcome::Unraised(reason) => Some((region, reason, "region is not raised")),
                 Outcome::Serial(reason) => Some((region, reason, "statement runs serially")),
                 _ => None,
             });
@@ -71,7 +71,7 @@ impl Raised {
             let message = format!("this parallel {what}: {}", reason.text);
             let why = reason.span.clone();
             let why = why.filter(|span| Some(span) != region.span.as_ref());
-            region.remark(message).at(why, "because of this")
+            region.remark(message).at(why, "caused here")
         })
         .collect()
     }
@@ -84,7 +84,7 @@ impl Raised {
         let team = |r: &&RegionRecord| matches!(r.outcome, Outcome::Team(_));
         let teams = self.regions.iter().filter(team).filter(projected);
         let remark = |region: &RegionRecord| {
-            let message = "a derivative runs this parallel region with one thread: its threads are told apart, by their numbers, a barrier or what each has of its own";
+            let message = "a derivative runs this parallel region with one thread: the region distinguishes threads by thread number, barrier or private state";
             let remark = region.remark(message.to_string());
             let Outcome::Team(Some(why)) = &region.outcome else {
                 return remark;

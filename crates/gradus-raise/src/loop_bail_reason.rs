@@ -8,9 +8,9 @@ use gradus_edit::is_pure;
 use gradus_ir::{Body, Op, OpKind, Region, Unit, Value};
 use std::collections::HashSet;
 
-const BOUND_RELOADED: &str = "what ends it is found anew before each iteration, as the loop may change it: \
-    a variable of its own, set in front of the loop, would not";
-const TRIPS_UNKNOWN: &str = "the number of its iterations is not known before it starts";
+const BOUND_RELOADED: &str = "the loop condition reloads the bound in each iteration because the loop may modify the bound: \
+    copy the bound to a local variable before the loop";
+const TRIPS_UNKNOWN: &str = "the trip count is unknown when the loop starts";
 
 /// Returns the reason why `lp` is no `for`, and the op responsible, if any.
 pub(crate) fn bail_reason(unit: &Unit, body: &Body, lp: Op) -> (&'static str, Option<Op>) {
@@ -43,7 +43,7 @@ pub(crate) fn abnormal_exit(
             Some(call) => Some((handlers::CAUGHT_HERE, Some(call))),
             None => Some((handlers::RUNS_DESTRUCTORS, Some(op))),
         },
-        OpKind::Return => Some(("control may leave it", Some(op))),
+        OpKind::Return => Some(("control may leave the loop", Some(op))),
         _ => None,
     })
 }

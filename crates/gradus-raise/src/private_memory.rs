@@ -111,8 +111,7 @@ pub(crate) fn slots_to_privatize(
                 .walk(region)
                 .find(|u| may_capture_slot(unit, body, alloca, *u));
             if let Some(op) = kept.filter(|_| !is_all) {
-                let text =
-                    "the address of memory of a thread's own may be kept for what comes later";
+                let text = "the address of thread-private memory may escape";
                 return Err(reason(unit, body, op, text));
             }
             match check_initialized_first(unit, body, alloca, op) {
@@ -126,7 +125,7 @@ pub(crate) fn slots_to_privatize(
             }
         }
         if !is_only_read(unit, body, alloca, &inside) {
-            let text = "iterations write memory of their thread's own whose size is computed";
+            let text = "iterations write thread-private memory of variable size";
             return Err(reason(unit, body, alloca, text));
         }
     }
@@ -140,7 +139,7 @@ pub(crate) fn slots_to_privatize(
     match rank.may_modify_private_memory(reach) {
         false => Ok(own),
         true => {
-            let text = "iterations may change what their thread allocates, or has behind pointers of its own";
+            let text = "iterations may modify memory that the thread allocates or reaches through private pointers";
             Err(reason(unit, body, op, text))
         }
     }
@@ -209,7 +208,7 @@ fn check_initialized_first(unit: &Unit, body: &Body, alloca: Op, op: Op) -> Rais
             Some(around) => loops.push(around),
             None if marker(unit, body, user).is_some() => {}
             None => {
-                let text = "memory of a thread's own is used here and in iterations";
+                let text = "thread-private memory is used both here and in loop iterations";
                 return Err(reason(unit, body, user, text));
             }
         }

@@ -82,10 +82,10 @@ impl fmt::Display for Outcome {
             })) => {
                 write!(f, "raised to a team of ranks: {text} (line {})", at.line)
             }
-            Outcome::Orphan => f.write_str("raised where it stands"),
-            Outcome::LeftToCaller => f.write_str("left to the team that calls it"),
+            Outcome::Orphan => f.write_str("raised as orphaned constructs"),
+            Outcome::LeftToCaller => f.write_str("left to the calling team"),
             Outcome::Serial(reason) => write!(f, "runs serially: {}", reason.text),
-            Outcome::Unraised(reason) => write!(f, "left as it is: {}", reason.text),
+            Outcome::Unraised(reason) => write!(f, "not raised: {}", reason.text),
         }
     }
 }

@@ -84,7 +84,7 @@ fn insert_scope(unit: &mut Unit, body: &mut Body, strand: Region) {
     }
     let ops: Vec<Op> = body.ops_in(region).collect();
     let Some(first) = ops.iter().position(|&op| has_task_op(body, op)) else {
-        unreachable!("a strand gets a scope because a task is made in it");
+        unreachable!("a strand with a new scope contains a task op");
     };
     let last = ops
         .iter()

@@ -118,14 +118,14 @@ pub(crate) fn plan_fold(
     let why = |op: Op, text: &str| Err(reason(unit, body, op, text));
     // A team of possibly one rank was perhaps requested because its loops must not run concurrently.
     if body.as_int(unit, asked) == Some(1) || body.as_const(asked).is_none() {
-        return why(team, "its number of threads is computed, or one");
+        return why(team, "the number of threads is one, or is computed");
     }
     let region = body.op_regions(team)[0];
     if let Some(op) = body
         .walk(region)
         .find(|&op| may_have_several_ranks(unit, body, op))
     {
-        return why(op, "a region with threads of its own stands in it");
+        return why(op, "the region contains a nested parallel region");
     }
     // With a stated number of ranks, unknown code may rely on no other thread entering, and the program on
     // exactly that many ranks entering, e.g. to wait for each other.
@@ -136,13 +136,13 @@ pub(crate) fn plan_fold(
         if let Some(op) = body.walk(region).find(counts) {
             return why(
                 op,
-                "what is called may count on the number of threads that is asked for",
+                "code reached from here may rely on the requested number of threads",
             );
         }
         if let Some(op) = effect_per_rank(unit, body, region) {
             return why(
                 op,
-                "a number of threads is asked for, and each of them does this",
+                "the region requests a number of threads, and each thread executes this code",
             );
         }
     }
@@ -153,12 +153,15 @@ pub(crate) fn plan_fold(
         .iter()
         .flat_map(|lp| body.walk(body.op_regions(*lp)[0]));
     if let Some(op) = inside.find(watches) {
-        return why(op, "iterations may wait for what earlier ones write");
+        return why(
+            op,
+            "iterations may wait until earlier iterations write memory",
+        );
     }
     if let Some(op) = thread_local_state_call(unit, body, &shared, reach) {
         return why(
             op,
-            "code that is not seen here is called in several static loops, and may keep something for its thread",
+            "unknown code called in static loops may keep thread-local state between the loops",
         );
     }
     let compared = rank_comparisons(unit, body, region, &shared)?;
@@ -189,7 +192,7 @@ pub(crate) fn plan_fold(
         .iter()
         .filter(|&&op| matches!(body.kind(op), OpKind::Critical(_)));
     if let Some(&op) = locks.into_iter().find(|op| !is_combined(op)) {
-        return why(op, "each thread passes through a lock");
+        return why(op, "each thread executes a critical section");
     }
     Ok(FoldPlan { loops, compared })
 }
@@ -290,14 +293,15 @@ pub(crate) fn team_level_ops(
     match parallel || !shared.is_empty() || is_single_rank_work(unit, body, region) {
         true => Ok((shared, level)),
         false => {
-            let text = "no loop in it is shared: each thread does all of it";
+            let text =
+                "the region contains no worksharing loop: each thread executes the whole region";
             Err(reason(unit, body, team, text))
         }
     }
 }
 
-const DISTINGUISHES: &str = "what is called may ask for the number of a thread, or of all";
-const USES_THREAD_NUMBER: &str = "the number of a thread is used";
+const DISTINGUISHES: &str = "the callee may query the thread number or the number of threads";
+const USES_THREAD_NUMBER: &str = "the thread number is used";
 
 /// Returns the reason why an op run by every rank distinguishes ranks, if any.
 fn rank_distinction(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> Option<&'static str> {
@@ -306,20 +310,24 @@ fn rank_distinction(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> Option<&
         | OpKind::Spawn { .. }
         | OpKind::ParFor { .. }
         | OpKind::Spmd { .. } => None,
-        OpKind::AtomicRmw(..) | OpKind::CmpXchg { .. } => Some("each thread updates memory here"),
-        OpKind::Foreign(_) => Some("each thread runs an instruction that is not understood"),
+        OpKind::AtomicRmw(..) | OpKind::CmpXchg { .. } => {
+            Some("each thread executes this atomic update")
+        }
+        OpKind::Foreign(_) => Some("each thread executes an unsupported instruction"),
         OpKind::Barrier(scope) if *scope != BarrierScope::Team => {
-            Some("a barrier of some threads stands here")
+            Some("this barrier does not synchronise the team")
         }
         _ if may_distinguish_ranks(unit, body, op, reach) => Some(DISTINGUISHES),
         _ if reaches_unknown(unit, body, op, reach) => {
-            Some("code that is not seen here is called, outside of loops")
+            Some("unknown code is called outside worksharing loops")
         }
         _ if unit
             .callee(body, op)
             .is_some_and(|f| reach.updating_or_locking.contains(&f)) =>
         {
-            Some("what is called, outside of loops, updates memory at once with others, or locks")
+            Some(
+                "a function called outside worksharing loops takes a lock or executes atomic updates",
+            )
         }
         _ => None,
     }
@@ -570,7 +578,7 @@ fn par_for(unit: &mut Unit, body: &mut Body, op: Op, reductions: &[Reduction], r
         schedule, chunked, ..
     } = *body.kind(op)
     else {
-        unreachable!("only shared loops become parallel loops");
+        unreachable!("only worksharing loops become parallel loops");
     };
     let chunk = chunked.then(|| stated_chunk(body, op));
     let stated = chunk.and_then(|chunk| body.as_int(unit, chunk));

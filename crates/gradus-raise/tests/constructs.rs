@@ -526,7 +526,7 @@ const PROGRAMS: &[Program] = &[
           #pragma omp for
           for (int i = 0; i < n; i++) a[i] = c[n - 1 - i];
         }"),
-    Program("threadprivate", Unraised("a variable of each thread's own is used"), "
+    Program("threadprivate", Unraised("a `threadprivate` or `thread_local` variable is used"), "
         #pragma omp parallel
         own = 1;"),
     Program("ordered", Unraised("`ordered` is used"), "
@@ -550,10 +550,10 @@ const PROGRAMS: &[Program] = &[
           a[i] = i;
           #pragma omp cancel for if (a[i] < 0)
         }"),
-    Program("locks", Unraised("a lock of the program's own is used"), "
+    Program("locks", Unraised("an OpenMP lock is used"), "
         #pragma omp parallel
         { lock(); unlock(); }"),
-    Program("a reduction over tasks", Unraised("a reduction over tasks is used"), "
+    Program("a reduction over tasks", Unraised("a task reduction is used"), "
         int s = 0;
         #pragma omp parallel
         #pragma omp single

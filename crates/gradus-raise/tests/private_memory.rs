@@ -168,7 +168,8 @@ fn rank_distinction_reports_line() {
           a[i] += t[i % 39];
         }";
     let told = support::team_reason(body);
-    let wanted = "an iteration may read memory of its thread's own before it writes it";
+    let wanted =
+        "an iteration may read thread-private memory before the first write of the iteration";
     assert_eq!(told, Some((wanted.to_string(), 6)));
 }
 

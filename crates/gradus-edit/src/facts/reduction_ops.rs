@@ -58,7 +58,7 @@ fn select_by_comparison(b: &mut Builder<'_>, predicate: IntPredicate, a: Value, 
 fn call_math(b: &mut Builder<'_>, f: MathFn, a: Value, x: Value) -> Value {
     let types = [b.body.ty(a), b.body.ty(x)];
     let Some(stem) = f.intrinsic() else {
-        unreachable!("the extremes of numbers are intrinsics");
+        unreachable!("min and max are intrinsics");
     };
     let name = f.intrinsic_symbol(b.unit, stem, &types, types[0]);
     let ty = b.unit.types.func(types[0], types.to_vec());

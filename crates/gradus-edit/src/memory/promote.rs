@@ -91,7 +91,7 @@ impl Walk {
                 let mut at = body.parent(access.op);
                 while store && at != home {
                     let Some(owner) = at.and_then(|r| body.owner(r)) else {
-                        unreachable!("an access stands in the region of its allocation");
+                        unreachable!("an access is inside the region of its allocation");
                     };
                     let list = stored_slots.entry(owner).or_default();
                     // Slots are processed in order, hence a present slot is the last entry.
@@ -120,7 +120,7 @@ impl Walk {
         while let Some(top) = open.last_mut() {
             let Some(op) = top.next else {
                 let Some(done) = open.pop() else {
-                    unreachable!("the region on top of the list is in the list");
+                    unreachable!("the list has a last entry");
                 };
                 self.leave_region(b, found, &done);
                 continue;
@@ -175,7 +175,7 @@ impl Walk {
     fn current_value(&self, n: usize) -> Value {
         match self.current[n] {
             Some(value) => value,
-            None => unreachable!("an allocation comes before its accesses"),
+            None => unreachable!("an allocation dominates its accesses"),
         }
     }
 

@@ -34,10 +34,12 @@ pub enum NotInlined {
 impl fmt::Display for NotInlined {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            NotInlined::Call => "it is no plain call of that function",
+            NotInlined::Call => "the op is not a plain call of the function",
             NotInlined::Return => "the function has no single return at its end",
-            NotInlined::Allocations => "the function allocates stack memory of unknown size",
-            NotInlined::Attributes => "an attribute forbids it",
+            NotInlined::Allocations => {
+                "the function allocates stack memory of unknown size, or in a branch or loop"
+            }
+            NotInlined::Attributes => "an attribute forbids inlining",
         })
     }
 }

@@ -404,7 +404,7 @@ impl<'h> FrameLayout<'h> {
         };
         let first = places.iter().filter_map(standing);
         let Some(first) = first.min_by_key(|op| self.positions[op.index()]) else {
-            unreachable!("uses of a value stand in the region that it is made in");
+            unreachable!("uses of a value are inside the region of its definition");
         };
         b.set_insertion_before(first);
         let address = self.address(b, frame, value);
@@ -436,9 +436,7 @@ impl<'h> FrameLayout<'h> {
             Definition::Const(_) => (None, None),
         };
         let Some(next) = next else {
-            unreachable!(
-                "a terminator stands behind what makes a value, and constants need no place"
-            );
+            unreachable!("a terminator follows a definition, and constants have no position");
         };
         b.set_insertion_before(next);
         let address = self.address(b, frame, value);

@@ -89,10 +89,10 @@ impl SplitEmitter<'_> {
         let homes = self.plan.homes;
         for &op in &homes.live_allocas {
             let OpKind::Alloca(info) = *b.body.kind(op) else {
-                unreachable!("only allocations are kept");
+                unreachable!("only allocas are stored per thread");
             };
             let Some(count) = element_count(b.unit, b.body, op) else {
-                unreachable!("blocks that keep memory of unknown size are refused");
+                unreachable!("blocks with live memory of unknown size are refused");
             };
             let rows = ThreadRows::new(b, &self.threads, &info, count);
             self.rows.insert(op, rows);
@@ -310,7 +310,7 @@ impl SplitEmitter<'_> {
             false => Some(self.map.get_or_same(operands[0])),
         };
         let Some(trips) = trips else {
-            unreachable!("the threads of a divergent loop hand on its largest trip count");
+            unreachable!("a divergent loop has a maximum trip count over the threads");
         };
         let mut initial = vec![trips];
         let mut carried = Vec::new();

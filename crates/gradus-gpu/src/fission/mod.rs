@@ -72,11 +72,10 @@ fn block_to_loops(
     doubts.extend(races::find_race(unit, body, &spine, &levels, &forms));
     let homes = thread_storage::plan(unit, body, &spine, &levels, &reads.steady, options);
     if let Some(op) = homes.alloca_of_unknown_size(unit, body) {
-        let message =
-            "memory of a thread's own, of no fixed size, is used on both sides of a barrier";
+        let message = "thread-private memory of variable size is used on both sides of a barrier";
         let finding = Diagnostic::error(Code::KernelRefused, message)
-            .at(unit.span(body.ops[op].loc), "the memory")
-            .help("give it a fixed size");
+            .at(unit.span(body.ops[op].loc), "allocated here")
+            .help("allocate a fixed size");
         return Err(vec![finding]);
     }
     let plan = SplitPlan {
@@ -181,9 +180,11 @@ fn warn_divergent_barriers(
         {
             let message = "threads of one block wait at different barriers";
             let finding = Diagnostic::warning(Code::KernelRefused, message)
-                .at(unit.span(body.ops[first].loc), "some wait here")
-                .at(unit.span(body.ops[second].loc), "others here")
-                .help("move the barrier behind the branch, so that all threads reach the same one");
+                .at(unit.span(body.ops[first].loc), "some threads wait here")
+                .at(unit.span(body.ops[second].loc), "other threads wait here")
+                .help(
+                    "move the barrier after the branch, so that all threads reach the same barrier",
+                );
             findings.push(finding);
         }
     }

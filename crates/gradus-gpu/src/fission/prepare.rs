@@ -26,10 +26,10 @@ pub(crate) fn prepare(unit: &Unit, body: &mut Body, block: Op) -> Result<(), Vec
             .region_of(count)
             .is_some_and(|r| body.is_inside(r, region));
         if inside {
-            let message = "the size of shared memory is computed by the threads that share it";
+            let message = "the threads of a block compute the size of shared memory";
             let finding = Diagnostic::error(Code::KernelRefused, message)
-                .at(unit.span(body.ops[op].loc), "the memory")
-                .help("give it a fixed size, or its size with the launch");
+                .at(unit.span(body.ops[op].loc), "allocated here")
+                .help("allocate a fixed size, or pass the size with the launch");
             return Err(vec![finding]);
         }
     }

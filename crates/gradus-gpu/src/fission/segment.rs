@@ -385,7 +385,7 @@ impl Segment<'_> {
             let steady = self.cut.plan.steady;
             assert!(
                 is_cheap(b.unit, b.body, op, steady),
-                "what is not stored can be had again"
+                "a value without storage can be recomputed"
             );
             clone_op_within(op, b, local);
         }

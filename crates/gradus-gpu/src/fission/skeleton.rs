@@ -201,10 +201,10 @@ fn can_split_inside(body: &Body, op: Op) -> bool {
 
 fn refuse_barrier(unit: &Unit, body: &Body, split: Op, around: Op) -> Diagnostic {
     let message = format!(
-        "a barrier stands inside of `{}`, which cannot be cut there",
+        "a barrier is inside `{}`, which cannot be split",
         body.kind(around).mnemonic()
     );
     Diagnostic::error(Code::KernelRefused, message)
-        .at(unit.span(body.ops[split].loc), "the barrier")
-        .help("move the barrier out of it, or move it into a plain loop or branch")
+        .at(unit.span(body.ops[split].loc), "barrier")
+        .help("move the barrier out of the construct, or into a plain loop or branch")
 }

@@ -316,7 +316,7 @@ fn rank_memory(b: &mut Builder<'_>, threads: &Threads, team: Op, element: TypeId
     let call = b.call(allocate, &[line, bytes]);
     let base = b.body.result(call);
     let Some(behind) = b.body.next(team) else {
-        unreachable!("a terminator stands behind a team");
+        unreachable!("a terminator follows a team");
     };
     b.set_insertion_before(behind);
     b.call(free, &[base]);
@@ -331,7 +331,7 @@ const CACHE_LINE_BYTES: u32 = 64;
 /// or the upper bound for an unknown size.
 pub(crate) fn block_memory(b: &mut Builder<'_>, alloca: Op, options: &Options) -> Value {
     let OpKind::Alloca(info) = *b.body.kind(alloca) else {
-        unreachable!("threads share allocations");
+        unreachable!("only allocas are shared memory");
     };
     let count = b.body.operand(alloca, 0);
     let known = b

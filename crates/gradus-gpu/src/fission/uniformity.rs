@@ -174,7 +174,7 @@ impl UniformityAnalysis<'_> {
     fn propagate_terminator(&mut self, end: Op, index: usize) {
         let body = self.body;
         let Some(region) = body.parent(end) else {
-            unreachable!("a terminator stands in a region");
+            unreachable!("a terminator is in a region");
         };
         let Some(owner) = body.owner(region).filter(|op| *op != self.spine.block) else {
             // Not an error: the block has no results.

@@ -366,11 +366,12 @@ impl RaceSearch<'_> {
 
     fn race_warning(&self, store: Op, load: Op) -> Diagnostic {
         let span = |op: Op| self.unit.span(self.body.ops[op].loc);
-        let message = "threads of one warp read from shared memory what others write there, and nothing has them meet";
+        let message =
+            "threads of one warp read and write a shared-memory location without synchronisation";
         Diagnostic::warning(Code::KernelRefused, message)
             .at(span(load), "read here")
             .at(span(store), "written here by another thread")
-            .help("call `__syncwarp()` between all reads and writes, or declare the memory `volatile`, which is used in step")
+            .help("call `__syncwarp()` between all reads and writes, or declare the memory `volatile`: volatile accesses execute in lockstep")
     }
 }
 

@@ -63,7 +63,7 @@ impl Lowering<'_> {
     /// Lowers a grid with cooperative threads.
     pub(crate) fn lower_cooperative_grid(&mut self, body: &mut Body, op: Op) {
         let Some(grid) = CooperativeGrid::of(body, op) else {
-            unreachable!("a grid whose threads take turns has a block");
+            unreachable!("a grid of cooperative threads has a block");
         };
         let mut outside = captured_values(body, grid.outer);
         let mut extents: Vec<Value> = body.operands(op).collect();

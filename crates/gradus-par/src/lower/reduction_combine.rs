@@ -148,7 +148,7 @@ impl Reduction {
         x: Value,
     ) -> Value {
         let Some(region) = self.region else {
-            unreachable!("a verified reduction of the program's own has a region");
+            unreachable!("a verified user-defined reduction has a region");
         };
         for (&param, value) in source.region_params(region).iter().zip([a, x]) {
             map.set(param, value);

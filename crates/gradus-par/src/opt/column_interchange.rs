@@ -283,7 +283,7 @@ impl RangeCopy<'_> {
             copy.recompute_before(b, strip);
             clone_ops(copy.source, inner, b, &mut copy.map);
             let Some(given) = copied_yields(b, copy.source, &copy.map, inner) else {
-                unreachable!("a loop down a column comes to the end of each row");
+                unreachable!("a loop down a column yields at the end of each row");
             };
             for (value, array) in given.into_iter().zip(strip.arrays) {
                 let at = b.addr(b.body.ty(value), *array, column);

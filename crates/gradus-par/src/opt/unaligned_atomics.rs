@@ -34,7 +34,7 @@ fn add_alignment_test(unit: &mut Unit, body: &mut Body, op: Op, bytes: u64) {
     b.loc = b.body.ops[op].loc;
     let (place, value) = (b.body.operand(op, 0), b.body.operand(op, 1));
     let OpKind::AtomicRmw(sum, access) = *b.body.kind(op) else {
-        unreachable!("only atomic updates ask for their alignment");
+        unreachable!("only atomic updates get an alignment test");
     };
     let (ty, flags, meta) = (b.body.ty(value), b.body.ops[op].flags, b.body.ops[op].meta);
     let long = b.unit.types.int(64);

@@ -64,7 +64,7 @@ fn for_to_par_for(unit: &mut Unit, body: &mut Body, op: Op, carried: &[CarriedVa
             continue;
         };
         let Some(first) = kind.identity(b, start) else {
-            unreachable!("a `for` carries no reduction of the program's own");
+            unreachable!("a `for` has no user-defined reduction");
         };
         b.body.replace_uses(param, first);
         begun.push((kind.op(), start));

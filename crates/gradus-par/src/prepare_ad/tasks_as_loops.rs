@@ -313,7 +313,7 @@ impl ForkLoop {
             if let ForkCarried::Reduced(op) = *how {
                 let ty = b.body.ty(*value);
                 let Some(nothing) = identity(b, op, ty) else {
-                    unreachable!("a `for` carries no reduction of the program's own");
+                    unreachable!("a `for` has no user-defined reduction");
                 };
                 *value = nothing;
             }

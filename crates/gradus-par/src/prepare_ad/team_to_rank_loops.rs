@@ -86,7 +86,7 @@ pub fn team_to_rank_code(
     materialize_rank_count(&mut b, team);
     rank_strides_to_for(b.unit, b.body, team);
     let Some(rank) = RankCode::of(&mut b, team) else {
-        unreachable!("a team of one dimension knows its rank and its size");
+        unreachable!("a one-dimensional team has a rank and a size parameter");
     };
     for op in shared {
         rank.lower_worksharing(&mut b, op);

@@ -161,10 +161,10 @@ fn call_to_barrier(unit: &mut Unit, body: &mut Body, call: Op, scope: BarrierSco
 }
 
 fn grid_barrier_error(unit: &Unit, body: &Body, op: Op) -> Diagnostic {
-    let message = "blocks of one grid wait for each other";
+    let message = "a grid-wide barrier cannot be lowered: the blocks of a grid become iterations of a parallel loop";
     Diagnostic::error(Code::KernelRefused, message)
-        .at(unit.span(body.ops[op].loc), "the barrier")
-        .help("end the kernel there, and launch what follows as another one")
+        .at(unit.span(body.ops[op].loc), "grid-wide barrier")
+        .help("end the kernel at the barrier and launch a second kernel for the remaining code")
 }
 
 fn unsupported_builtin(unit: &Unit, body: &Body, op: Op) -> Diagnostic {
@@ -173,7 +173,7 @@ fn unsupported_builtin(unit: &Unit, body: &Body, op: Op) -> Diagnostic {
         .map(|func| unit.functions[func].name.clone());
     let name = name.unwrap_or_default();
     let name = name.trim_start_matches("__gr_");
-    let message = format!("a warp's `{name}` is not supported");
+    let message = format!("the warp operation `{name}` is not supported");
     Diagnostic::error(Code::KernelRefused, message)
         .at(unit.span(body.ops[op].loc), "called here")
         .help("exchange the values through shared memory and `__syncthreads()`")

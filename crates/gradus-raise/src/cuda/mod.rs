@@ -124,7 +124,7 @@ fn launch(unit: &mut Unit, body: &mut Body, call: Op) -> Result<(), Diagnostic> 
         return Err(refused(
             unit,
             kernel,
-            "its code cannot be brought into regions",
+            "the code of the kernel cannot be imported",
         ));
     }
     let args = unit.call_args(body, call);
@@ -146,7 +146,7 @@ fn take_in(
     let code = unit.functions[kernel].body.as_deref().cloned();
     let inlined = match code {
         Some(code) => inline_call(unit, body, inside, kernel, &code).map_err(|why| why.to_string()),
-        None => Err("its code cannot be brought into regions".to_string()),
+        None => Err("the code of the kernel cannot be imported".to_string()),
     };
     inlined.map_err(|why| refused(unit, kernel, &why))?;
     shared_memory::allocate_shared(unit, body, made);
@@ -161,7 +161,7 @@ fn kernel_of(unit: &Unit, body: &Body, call: Op) -> Result<FuncId, Diagnostic> {
         .ok_or_else(|| {
             let name = launch.map(|func| unit.functions[func].name.clone());
             let name = name.unwrap_or_default();
-            let message = format!("the kernel of `{name}` is not in this file");
+            let message = format!("the kernel of `{name}` is not defined in this file");
             Diagnostic::error(Code::KernelRefused, message)
         })
 }
@@ -220,7 +220,7 @@ fn source_name(unit: &Unit, kernel: FuncId) -> String {
 
 fn refused(unit: &Unit, kernel: FuncId, why: &str) -> Diagnostic {
     let name = source_name(unit, kernel);
-    let message = format!("the kernel {name} cannot become loops: {why}");
+    let message = format!("cannot lower kernel `{name}` to loops: {why}");
     Diagnostic::error(Code::KernelRefused, message)
         .in_function(name)
         .at(unit.functions[kernel].span.clone(), "defined here")

@@ -103,7 +103,7 @@ fn raise_function(unit: &mut Unit, body: &mut Body, name: &str) -> Vec<RegionRec
             let why = match open_scope && spawns {
                 true => {
                     fold_intrinsic_to_one(unit, body, op);
-                    let text = "where a `gr_scope` of this function waits is not understood";
+                    let text = "a `gr_scope` in this function is not recognised";
                     Some((text, None))
                 }
                 false => raise_statement(unit, body, op, id),
@@ -153,7 +153,7 @@ fn raise_statement(
     let (sides, mut why) = match marked_arms(unit, body, marker) {
         Some(sides) => (sides, None),
         None => {
-            let text = "an optimiser has made something else of its condition";
+            let text = "an optimiser rewrote the condition of the statement";
             (Vec::new(), Some((text, None)))
         }
     };
@@ -283,8 +283,8 @@ fn raise_loop(unit: &mut Unit, body: &mut Body, _: Op, side: Region) -> Result<(
         return match (loops.is_empty(), marked.is_empty()) {
             (true, _) => Ok(()),
             // The remaining loops were nested in the marked loop.
-            (_, true) => Err(("an optimiser has taken its loop away", None)),
-            _ => Err(("its loop does not stand alone", None)),
+            (_, true) => Err(("an optimiser removed the loop of the statement", None)),
+            _ => Err(("the statement contains several marked loops", None)),
         };
     };
     let made = match body.kind(only) {
@@ -334,7 +334,7 @@ fn wrap_in_scope(unit: &mut Unit, body: &mut Body, region: Region) {
 fn raise_scope(unit: &mut Unit, body: &mut Body, _: Op, side: Region) -> Result<(), SerialReason> {
     let ends = |op: Op| matches!(body.kind(op), OpKind::Yield);
     if !body.last(side).is_some_and(ends) {
-        return Err(("control does not come to its end", None));
+        return Err(("control does not reach the end of the scope", None));
     }
     wrap_in_scope(unit, body, side);
     Ok(())

@@ -36,7 +36,7 @@ pub(crate) fn hoist_arguments(unit: &Unit, body: &mut Body, branch: Op, side: Re
 /// optimiser that finds a task's argument recomputed after the task sinks the computation into both arms.
 pub(crate) fn hoist_common_values(unit: &Unit, body: &mut Body, branch: Op, side: Region) {
     let Some(other) = other_arm(body, branch, side) else {
-        unreachable!("a branch has two sides");
+        unreachable!("a branch has two arms");
     };
     let ends = [side, other].map(|r| body.last(r).and_then(|end| ends_with_values(body, end)));
     let [Some(here), Some(there)] = ends else {
@@ -175,7 +175,7 @@ pub(crate) fn raise_spawn(
     }
     let leaves = |op: Op| matches!(body.kind(op), OpKind::Return);
     if !empty || !body.last(side).is_some_and(ends) || body.walk(side).any(leaves) {
-        return Err(("control may leave it", None));
+        return Err(("control may leave the statement", None));
     }
     let before = other.and_then(|other| {
         let end = body.last(other)?;

@@ -15,8 +15,8 @@ use gradus_edit::{ValueMap, clone_op_within, is_pure};
 use gradus_ir::{BinaryOp, Body, Builder, IntPredicate, Op, OpKind, Region, TypeId, Unit, Value};
 use std::collections::HashSet;
 
-const ROUNDS: &str = "the rounds of this loop are not understood";
-const FAR: &str = "what the last part gives is written too far from the loop";
+const ROUNDS: &str = "the loop over chunks is not recognised";
+const FAR: &str = "code of the last chunk cannot move into the loop";
 
 /// Raises the dynamic loop that `start` begins.
 pub(super) fn raise(
@@ -29,10 +29,10 @@ pub(super) fn raise(
     let number = args.get(2).and_then(|v| body.as_int(unit, *v));
     let (schedule, chunked) = number
         .and_then(decode_schedule)
-        .ok_or("the schedule of this loop is not known (ordered?)")?;
+        .ok_or("the schedule of this loop is not supported (`ordered`?)")?;
     let (round, next) = dispatch_trip(unit, body, calls, start).ok_or(ROUNDS)?;
     if args.get(5).and_then(|v| body.as_int(unit, *v)) != Some(1) {
-        return Err("the steps of this loop are not understood");
+        return Err("the step of this loop is not 1");
     }
     let asked = unit.call_args(body, next);
     let last = last_branches(unit, body, bound_slot(body, &asked, 2)?, next)?;

@@ -17,7 +17,7 @@ pub(super) fn last_branches(
     slot: Op,
     asks: Op,
 ) -> Result<Vec<Op>, &'static str> {
-    const UNKNOWN: &str = "what the last iteration gives is used in a way that is not understood";
+    const UNKNOWN: &str = "the use of the last-iteration flag (`lastprivate`) is not recognised";
     let address = body.result(slot);
     let mut branches = Vec::new();
     let mut loads = Vec::new();
@@ -86,7 +86,7 @@ pub(super) fn check_movable_to_last(
     branch: Op,
 ) -> Result<(), &'static str> {
     if body.results(branch).iter().any(|r| body.has_uses(*r)) {
-        return Err("what the last iteration gives is a value of the thread's own");
+        return Err("code of the last iteration (`lastprivate`) yields a thread-private value");
     }
     let reads_variable = |op: Op| {
         let at = matches!(body.kind(op), OpKind::Load(_)).then(|| body.operand(op, 0));
@@ -97,7 +97,9 @@ pub(super) fn check_movable_to_last(
         }
     };
     match body.walk(body.op_regions(branch)[0]).any(reads_variable) {
-        true => Err("what is read behind the loop may be what any of its iterations wrote"),
+        true => Err(
+            "code of the last iteration (`lastprivate`) reads a variable that any iteration may write",
+        ),
         false => Ok(()),
     }
 }
@@ -109,7 +111,7 @@ pub(super) fn move_to_last_iteration(
     counted: Op,
     branch: Op,
 ) -> Result<(), &'static str> {
-    const FAR: &str = "what the last iteration gives is written too far from the loop";
+    const FAR: &str = "code of the last iteration (`lastprivate`) cannot move into the loop";
     check_movable_to_last(unit, body, branch)?;
     let behind = code_after_loop(body, counted, branch).ok_or(FAR)?;
     let region = body.op_regions(counted)[0];

@@ -156,7 +156,7 @@ fn raise_constructs(
 ) -> RaiseResult<RaisedBody> {
     let Some(original) = unit.functions[func].body.take() else {
         return Err(crate::report::Reason {
-            text: "a function that it reaches cannot be read".into(),
+            text: "a function reached from the region cannot be imported".into(),
             span: unit.functions[func].span.clone(),
         });
     };
@@ -190,7 +190,7 @@ fn raise_constructs(
             | OpenMpFn::Setting
             | OpenMpFn::Clock => {}
             _ => {
-                let text = "a call of the run time that is not understood here";
+                let text = "this OpenMP runtime call is not recognised";
                 return Err(reason(unit, &body, op, text));
             }
         }

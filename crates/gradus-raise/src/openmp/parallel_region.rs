@@ -73,7 +73,7 @@ fn team(
     bodies: &OutlinedBodies,
 ) -> Op {
     let Some(captured) = captured(unit, body, fork) else {
-        unreachable!("a fork whose function is known hands on what it captures");
+        unreachable!("a fork of a known function passes its captures");
     };
     let serial = serial_branch(unit, body, calls, fork, func, &captured);
     let asked = pushed_num_threads(unit, body, calls, fork);

@@ -22,7 +22,7 @@ pub(super) fn compute_bounds(unit: &mut Unit, body: &mut Body, start: Op) -> Rai
     else {
         let text = match number {
             Some(DISTRIBUTE..) => "`distribute` is used",
-            _ => "this loop is not understood",
+            _ => "this worksharing loop is not recognised",
         };
         return Err(reason(unit, body, start, text));
     };

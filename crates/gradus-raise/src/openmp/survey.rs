@@ -408,7 +408,7 @@ fn unimported_function_facts(unit: &Unit, func: FuncId) -> FunctionFacts {
         };
     }
     let reason = Reason {
-        text: "a function that it reaches cannot be brought into regions".into(),
+        text: "a function reached from the region cannot be imported".into(),
         span: unit.functions[func].span.clone(),
     };
     FunctionFacts {
@@ -420,7 +420,8 @@ fn unimported_function_facts(unit: &Unit, func: FuncId) -> FunctionFacts {
 /// Returns the reason why regions remain in a function left, with its tasks, to its calling team.
 fn left_with_tasks_reason() -> Reason {
     Reason {
-        text: "its function makes tasks and shares the work of a team that calls it".into(),
+        text: "the enclosing function creates tasks and contains worksharing of the calling team"
+            .into(),
         span: None,
     }
 }
@@ -446,7 +447,7 @@ fn collect_facts(unit: &Unit, calls: &RuntimeCalls, func: FuncId) -> Option<Func
                 }
                 ConstKind::Global { global, .. } => {
                     if unit.globals[global].thread_local {
-                        let text = "a variable of each thread's own is used";
+                        let text = "a `threadprivate` or `thread_local` variable is used";
                         seen.rejected.get_or_insert(reason(unit, body, op, text));
                     }
                     let table = Some(&unit.globals[global]).filter(|table| table.constant);
@@ -497,7 +498,7 @@ fn collect_facts(unit: &Unit, calls: &RuntimeCalls, func: FuncId) -> Option<Func
                 match parallel_region::outlined_function(unit, body, op) {
                     Some(target) => seen.regions.push((target, span, function_name(unit, func))),
                     None => {
-                        let text = "what a region runs is not known";
+                        let text = "the outlined function of a parallel region is unknown";
                         seen.rejected.get_or_insert(reason(unit, body, op, text));
                     }
                 }
@@ -635,17 +636,17 @@ fn function_name(unit: &Unit, func: FuncId) -> String {
 /// Returns the reason why a call forbids raising, if any.
 fn call_obstacle(unit: &Unit, body: &Body, call: Op, id: OpenMpFn) -> Option<String> {
     let text = match id {
-        OpenMpFn::Lock => "a lock of the program's own is used",
+        OpenMpFn::Lock => "an OpenMP lock is used",
         OpenMpFn::Ordered => "`ordered` is used",
         OpenMpFn::Depend => "dependences between tasks or iterations are used",
         OpenMpFn::Cancel => "cancellation is used",
-        OpenMpFn::ThreadPrivate => "a variable of each thread's own is used",
+        OpenMpFn::ThreadPrivate => "a `threadprivate` or `thread_local` variable is used",
         OpenMpFn::Target => "`teams` or `target` is used",
-        OpenMpFn::TaskReduction => "a reduction over tasks is used",
+        OpenMpFn::TaskReduction => "a task reduction is used",
         OpenMpFn::Other => {
             let name = &unit.functions[unit.callee(body, call)?].name;
             return Some(format!(
-                "`{name}` is used, a function of the run time that is not known"
+                "the unknown OpenMP runtime function `{name}` is called"
             ));
         }
         _ => return None,

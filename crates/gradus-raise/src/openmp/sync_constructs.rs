@@ -83,7 +83,7 @@ fn critical(unit: &mut Unit, body: &mut Body, calls: &RuntimeCalls, start: Op) -
             unit,
             body,
             start,
-            "the lock of this critical section is not known",
+            "the lock of this critical section is unknown",
         ));
     };
     raise_locked(unit, body, calls, start, OpenMpFn::EndCritical, name)
@@ -106,7 +106,7 @@ fn raise_locked(
     name: String,
 ) -> RaiseResult {
     let Some((end, ops)) = matching_end(unit, body, calls, start, end) else {
-        let text = "the end of this critical section is not found";
+        let text = "the end of this critical section or reduction is not found";
         return Err(reason(unit, body, start, text));
     };
     if !ops.is_empty() {
@@ -197,7 +197,11 @@ fn single(unit: &mut Unit, body: &mut Body, calls: &RuntimeCalls, start: Op) -> 
     let answer = body.result(start);
     let fail = |unit: &Unit, body: &Body, text: &str| Err(reason(unit, body, start, text));
     let Some(branch) = selected_branch(unit, body, answer) else {
-        return fail(unit, body, "what is done once here is not a branch");
+        return fail(
+            unit,
+            body,
+            "the branch of this `single` construct is not recognised",
+        );
     };
     let arms = [body.op_regions(branch)[0], body.op_regions(branch)[1]];
     let ends: Vec<Op> = body
@@ -206,10 +210,18 @@ fn single(unit: &mut Unit, body: &mut Body, calls: &RuntimeCalls, start: Op) -> 
         .collect();
     let yields = |last: Op| matches!(body.kind(last), OpKind::Yield);
     let (Some(yes), Some(no)) = (body.last(arms[0]), body.last(arms[1])) else {
-        return fail(unit, body, "what is done once here has no end");
+        return fail(
+            unit,
+            body,
+            "control does not reach the end of this `single` construct",
+        );
     };
     if ends.len() != 1 || !yields(yes) || !yields(no) {
-        return fail(unit, body, "the end of what is done once is not found");
+        return fail(
+            unit,
+            body,
+            "the end of this `single` construct is not found",
+        );
     }
     body.erase(ends[0]);
     let copies = copyprivate_calls(unit, body, calls, branch);
@@ -278,13 +290,13 @@ struct CopyprivateCall {
 impl CopyprivateCall {
     fn of(unit: &Unit, body: &Body, call: Op) -> RaiseResult<CopyprivateCall> {
         let &[_, _, _, list, copier, ..] = &*unit.call_args(body, call) else {
-            let text = "what is copied to the other threads is not understood";
+            let text = "the `copyprivate` list is not recognised";
             return Err(reason(unit, body, call, text));
         };
         match crate::openmp::runtime_calls::function_value(unit, body, copier) {
             Some(copier) => Ok(CopyprivateCall { call, list, copier }),
             None => {
-                let text = "the function that copies is not known";
+                let text = "the copy function of `copyprivate` is unknown";
                 Err(reason(unit, body, call, text))
             }
         }
@@ -324,7 +336,7 @@ fn copy_private(unit: &mut Unit, body: &mut Body, branch: Op, calls: &[Op]) -> R
     let mut behind = std::iter::successors(body.next(branch), |op| body.next(*op));
     let late = behind.any(|op| body.results(op).iter().any(|r| lists.contains(r)));
     if let Some(&first) = calls.first().filter(|_| used || late) {
-        let text = "what is copied to the other threads is not understood";
+        let text = "the `copyprivate` list is not recognised";
         return Err(reason(unit, body, first, text));
     }
     let arm = body.op_regions(branch)[0];

@@ -113,8 +113,8 @@ pub(super) fn raise(
 /// Decodes a taskloop.
 fn decode(unit: &Unit, body: &Body, alloc: Op, call: Op) -> Result<TaskLoop, &'static str> {
     let given = unit.call_args(body, call);
-    const UNKNOWN: &str = "this loop of tasks is made in a way that is not understood";
-    const TAKEN: &str = "what this loop of tasks takes along is not understood";
+    const UNKNOWN: &str = "the allocation or the runtime call of this `taskloop` is not recognised";
+    const TAKEN: &str = "the captured variables of this `taskloop` are not recognised";
     let last = match given.len() {
         11 => Some((None, given[10])),
         12 => Some((Some(given[10]), given[11])),
@@ -128,7 +128,9 @@ fn decode(unit: &Unit, body: &Body, alloc: Op, call: Op) -> Result<TaskLoop, &'s
         unit.call_args(body, alloc)[2],
         DESTRUCTORS | DETACHABLE,
     ) {
-        return Err("the tasks of this loop take objects with destructors along, or are detached");
+        return Err(
+            "the tasks of this `taskloop` capture objects with destructors, or are detached",
+        );
     }
     let fill = initializing_ops(unit, body, alloc, call).ok_or(TAKEN)?;
     let stored = |address: Value| {
@@ -144,7 +146,7 @@ fn decode(unit: &Unit, body: &Body, alloc: Op, call: Op) -> Result<TaskLoop, &'s
     // The function that duplicates a task for a chunk also sets the flag for the last chunk.
     let tells_last = !is_null(unit, body, duplicate);
     if tells_last && !is_derived_from(body, given[5], body.result(alloc)) {
-        return Err("where this loop of tasks says which part is the last is not understood");
+        return Err("the last-iteration flag of this `taskloop` is not recognised");
     }
     let stride = match body.def_op(given[6]).filter(|op| fill.contains(op)) {
         Some(load) => stored(body.operand(load, 0))?,

@@ -107,7 +107,7 @@ fn raise_task(
 ) -> RaiseResult<FuncId> {
     let fail = |unit: &Unit, body: &Body, text: &str| Err(reason(unit, body, alloc, text));
     let Some(made) = decode_allocation(unit, body, alloc) else {
-        let text = "this task is made in a way that is not understood";
+        let text = "the allocation of this task is not recognised";
         return fail(unit, body, text);
     };
     let flags = unit.call_args(body, alloc)[2];
@@ -116,7 +116,7 @@ fn raise_task(
         return fail(unit, body, "the task is detached");
     }
     let Some(launch) = find_launch(unit, body, calls, alloc, made.entry) else {
-        let text = "where this task is handed over is not understood";
+        let text = "the runtime call that starts this task is not recognised";
         return fail(unit, body, text);
     };
     if launch.at_once {
@@ -134,7 +134,11 @@ fn raise_task(
     let block = captures(unit, body, calls, alloc, launch.op);
     let destructor = block.as_ref().and_then(|block| block.destructor);
     if objects != destructor.is_some() || fill.is_none() && block.is_none() {
-        return fail(unit, body, "what this task takes along is not understood");
+        return fail(
+            unit,
+            body,
+            "the captured variables of this task are not recognised",
+        );
     }
     let mut b = Builder::new(unit, body);
     b.set_insertion_before(launch.op);
@@ -667,7 +671,7 @@ fn raise_taskgroup(
             Some(OpenMpFn::EndTaskGroup) if depth > 0 => depth -= 1,
             Some(OpenMpFn::EndTaskGroup) => {
                 let Some(ops) = ops_between(body, start, op) else {
-                    unreachable!("the end was found behind the beginning");
+                    unreachable!("the end of the taskgroup follows the start");
                 };
                 if ops.iter().any(|&op| has_unscoped_spawn(body, op)) {
                     let mut b = Builder::new(unit, body);
@@ -686,7 +690,7 @@ fn raise_taskgroup(
         unit,
         body,
         start,
-        "the end of this group of tasks is not found",
+        "the end of this `taskgroup` is not found",
     ))
 }
 
@@ -702,7 +706,8 @@ fn raise_taskwaits(unit: &mut Unit, body: &mut Body, calls: &RuntimeCalls) -> Ra
         }
         let outside = body.ops_in(strand).any(|o| has_unscoped_spawn(body, o));
         if grouped && outside {
-            let text = "this wait is for tasks made outside of the group around it, too";
+            let text =
+                "this `taskwait` also waits for tasks created outside the enclosing `taskgroup`";
             return Err(reason(unit, body, op, text));
         }
         if grouped || outside {

@@ -29,7 +29,7 @@ const ATTEMPTS: usize = 200;
 
 /// The reason why a loop keeps the bounds of its range.
 const NEEDS_RANGE_START: &str =
-    "the start of each thread's part matters to this loop (an optimiser was here before)";
+    "this loop depends on the start of each thread's range (after earlier optimisation)";
 
 /// A loop to be raised.
 struct WorksharingLoop {
@@ -72,7 +72,7 @@ pub(super) fn raise(unit: &mut Unit, body: &mut Body, calls: &RuntimeCalls) -> R
         }
     }
     Err(crate::report::Reason {
-        text: "too many loops of shapes that are not known".into(),
+        text: "the function contains too many unrecognised worksharing loops".into(),
         span: None,
     })
 }
@@ -149,7 +149,7 @@ fn static_loop(
     let number = args.get(2).and_then(|v| body.as_int(unit, *v));
     let (schedule, chunked) = number
         .and_then(decode_schedule)
-        .ok_or("the schedule of this loop is not known")?;
+        .ok_or("the schedule of this loop is not supported")?;
     let end = end_call(unit, body, calls, start, OpenMpFn::StaticFini)
         .ok_or("the end of this loop is not found")?;
     let inside = ops_between(body, start, end).unwrap_or_default();
@@ -157,13 +157,14 @@ fn static_loop(
     let bounds = [bound_slot(body, &args, 4)?, bound_slot(body, &args, 5)?];
     let stride = bound_slot(body, &args, 6)?;
     if chunked {
-        let round = chunk_loop(body, &inside, bounds[0], stride).ok_or("no loop is found here")?;
+        let round = chunk_loop(body, &inside, bounds[0], stride)
+            .ok_or("the loop over chunks is not found")?;
         if !run_once(body, round) {
-            return Err("the rounds of this loop are not understood");
+            return Err("the loop over chunks is not recognised");
         }
     }
     let inside = ops_between(body, start, end).unwrap_or_default();
-    let body_op = only_loop(body, &inside).ok_or("the loop itself is not found")?;
+    let body_op = only_loop(body, &inside).ok_or("the loop over iterations is not found")?;
     let own = loop_bounds::thread_private_carried(unit, body, &bounds, body_op)
         .ok_or(NEEDS_RANGE_START)?;
     let chunk = chunked.then(|| args[8]);
@@ -237,9 +238,9 @@ fn dispatch_loop(
     let number = args.get(2).and_then(|v| body.as_int(unit, *v));
     let (schedule, chunked) = number
         .and_then(decode_schedule)
-        .ok_or("the schedule of this loop is not known (ordered?)")?;
-    let (round, next) = dispatch_trip(unit, body, calls, start)
-        .ok_or("the rounds of this loop are not understood")?;
+        .ok_or("the schedule of this loop is not supported (`ordered`?)")?;
+    let (round, next) =
+        dispatch_trip(unit, body, calls, start).ok_or("the loop over chunks is not recognised")?;
     let asked = unit.call_args(body, next);
     let slots = [2, 3, 4, 5].map(|i| bound_slot(body, &asked, i));
     let [last_slot, lower, upper, stride] = slots;
@@ -247,7 +248,7 @@ fn dispatch_loop(
     let arm: Vec<Op> = body.walk(body.op_regions(round)[0]).collect();
     let inner = outermost_loops(body, &arm);
     let [inner] = inner[..] else {
-        return Err("the loop itself is not found");
+        return Err("the loop over iterations is not found");
     };
     let own = loop_bounds::thread_private_carried(unit, body, &[lower?, upper?], inner)
         .ok_or(NEEDS_RANGE_START)?;
@@ -261,7 +262,7 @@ fn dispatch_loop(
     settle(unit, body, answer, 1);
     body.erase(next);
     if !run_once(body, round) {
-        return Err("the rounds of this loop are not understood");
+        return Err("the loop over chunks is not recognised");
     }
     let ty = body.ty(args[3]);
     if let Some(end) = end_call(unit, body, calls, start, OpenMpFn::DispatchFini) {
@@ -355,7 +356,7 @@ fn only_loop(body: &Body, ops: &[Op]) -> Option<Op> {
 
 pub(super) fn bound_slot(body: &Body, args: &[Value], index: usize) -> Result<Op, &'static str> {
     let found = args.get(index).and_then(|v| slot_value(body, *v));
-    found.ok_or("the loop's bounds lie in memory that is not the thread's own")
+    found.ok_or("the loop bounds are not in thread-private memory")
 }
 
 pub(super) fn is_marker(unit: &Unit, body: &Body, op: Op) -> bool {
@@ -371,7 +372,7 @@ fn to_share_for(
     hoist_invariants(unit, body, shared.body);
     set_nuw_on_counts(unit, body, shared);
     let counted = loop_to_for_with(unit, body, shared.body, &shared.private_carried)
-        .ok_or("this loop is not counted")?;
+        .ok_or("this loop is not a counted loop")?;
     for &branch in &shared.last_iteration_branches {
         move_to_last_iteration(unit, body, counted, branch)?;
     }

@@ -193,7 +193,7 @@ fn simplify_short_for(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
             body.replace_uses(param, value);
         }
         let Some(values) = yields(body, region) else {
-            unreachable!("the region ends as it did before");
+            unreachable!("a loop region that yields keeps its terminator");
         };
         splice_before(body, region, op);
         replace_results(body, op, &values);

@@ -271,7 +271,7 @@ fn can_recompute(unit: &Unit, body: &Body, op: Op) -> bool {
 fn rewrite_result(unit: &mut Unit, body: &mut Body, found: &SelectedIteration) {
     let lp = found.lp;
     let Some(after) = body.next(lp) else {
-        unreachable!("a terminator stands behind a loop");
+        unreachable!("a terminator follows a loop");
     };
     let result = body.results(lp)[found.index];
     let initial = body.operand(lp, 1 + found.index);

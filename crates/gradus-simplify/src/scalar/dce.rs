@@ -113,7 +113,7 @@ impl LiveSet {
         let owner = |op: Op| body.parent(op).and_then(|r| body.owner(r));
         let mut around = std::iter::successors(owner(spawn), |&op| owner(op));
         let Some(scope) = around.find(|&op| matches!(body.kind(op), OpKind::Scope)) else {
-            unreachable!("a verified task stands in a scope");
+            unreachable!("a verified task is in a scope");
         };
         for op in body.walk(body.op_regions(scope)[0]) {
             if matches!(body.kind(op), OpKind::Sync) {

@@ -122,7 +122,7 @@ fn apply_to_all_lanes(b: &mut Builder, kind: LaneEffect, number: Value, ty: Type
         }
         LaneEffect::Absolute => {
             let Some((len, bits)) = float_vector_shape(b, ty) else {
-                unreachable!("lanes under a mask are numbers");
+                unreachable!("lanes under a sign mask are floats");
             };
             let signature = b.unit.types.func(ty, vec![ty]);
             let name = format!("llvm.fabs.v{len}f{bits}");
