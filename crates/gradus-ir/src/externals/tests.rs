@@ -28,13 +28,13 @@ fn names_are_unique() {
     let mut seen = std::collections::HashSet::new();
     for row in rows() {
         for name in row.names {
-            assert!(seen.insert(*name), "{name} stands in two rows");
+            assert!(seen.insert(*name), "{name} has two rows");
             let math = name.strip_prefix("llvm.").unwrap_or(name);
             assert!(
                 !MathFn::ALL
                     .iter()
                     .any(|m| m.c_name() == Some(math) && math == *name),
-                "{name} is a math function too"
+                "{name} is also a math function"
             );
         }
     }
@@ -171,11 +171,11 @@ fn keywords_resolve_in_mangled_names() {
 /// Returns the manual's page of interface keywords.
 fn keyword_page() -> String {
     let mut text = String::from(
-        "# The words of the call interface\n\n\
-         Every word that Gradus knows, and its answer: *honoured*; *a hint*, on which no derivative depends; or \
-         *refused* by its name (GRD0039, GRD0014 or GRD0017) with the user's line. Names of the interface that are \
-         not listed are refused, too. All words of calls, markers, registrations and attributes exist under both \
-         prefixes, `enzyme_` and `gradus_`, unless the table says which.\n",
+        "# Keywords of the call interface\n\n\
+         The table lists every keyword that Gradus knows, with the support: *honoured*; *hint*, if no derivative \
+         depends on the keyword; or *refused* by name (GRD0039, GRD0014 or GRD0017) at the user's line. Gradus also \
+         refuses interface names without a row. Keywords of calls, markers, registrations and attributes exist \
+         under both prefixes, `enzyme_` and `gradus_`, unless the table states the prefix.\n",
     );
     let kinds: [(&str, fn(KeywordKind) -> bool, &str); 6] = [
         ("Calls", |u| matches!(u, KeywordKind::Call(_)), ""),
@@ -195,7 +195,7 @@ fn keyword_page() -> String {
             "enzyme_",
         ),
         (
-            "Metadata of LLVM's IR",
+            "Metadata in LLVM IR",
             |u| matches!(u, KeywordKind::Metadata(_)),
             "!enzyme_",
         ),
@@ -215,7 +215,7 @@ fn keyword_page() -> String {
     ];
     for (title, is_kind, prefix) in kinds {
         text.push_str(&format!(
-            "\n## {title}\n\n| word | answer | |\n|---|---|---|\n"
+            "\n## {title}\n\n| keyword | support | meaning |\n|---|---|---|\n"
         ));
         for row in KEYWORDS.iter().filter(|row| is_kind(row.kind)) {
             let answer = match row.support() {
@@ -242,6 +242,6 @@ fn keyword_page_is_up_to_date() {
     let then = std::fs::read_to_string(file).unwrap_or_default();
     assert_eq!(
         then, now,
-        "cargo xtask bless writes docs/interface-words.md anew"
+        "docs/interface-words.md is out of date; run `cargo xtask bless`"
     );
 }
