@@ -319,7 +319,7 @@ fn has_tbb() -> bool {
         look.args(["-fsyntax-only", "-include", "oneapi/tbb/task_group.h"]);
         let there = process::capture(look.args(["-xc++", "/dev/null"])).is_ok();
         if !there {
-            eprintln!("oneTBB is not there (Debian: libtbb-dev): its columns stay empty");
+            eprintln!("oneTBB is missing (Debian: libtbb-dev); the columns of oneTBB stay empty");
         }
         there
     })
@@ -381,7 +381,7 @@ fn times(program: &Program, way: &Way) -> Outcome<(Times, String)> {
             _ => rest.push_str(line),
         }
     }
-    let times = times.ok_or_else(|| Failure::new(format!("{said:?} holds no time")))?;
+    let times = times.ok_or_else(|| Failure::new(format!("{said:?} contains no time")))?;
     Ok((times, rest))
 }
 

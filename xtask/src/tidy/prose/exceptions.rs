@@ -48,5 +48,4 @@ pub const EXCEPTIONS: &[Exception] = &[
     row("docs/diagnostics/GRD0037.md", Figure::Pronouns, 140.7),
     row("docs/diagnostics/GRD0038.md", Figure::Pronouns, 110.3),
     row("docs/diagnostics/GRD0040.md", Figure::Pronouns, 79.8),
-    row("docs/interface-words.md", Figure::Pronouns, 103.4),
 ];
