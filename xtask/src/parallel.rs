@@ -206,7 +206,7 @@ pub fn run(rows: &[String]) -> Outcome<()> {
         let mut head: Vec<&str> = vec!["program"];
         head.extend(ways.iter().map(|way| way.title));
         head.extend(LIMITS.iter().map(|limit| limit.title));
-        head.push("what it was that cost");
+        head.push("cause of the cost");
         let mut table = Table::new(&head);
         let mut missed = vec![Vec::new(); LIMITS.len()];
         for source in programs(&folder, rows)? {
