@@ -33,7 +33,7 @@ struct Options {
 pub fn run(arguments: &[String]) -> Outcome<()> {
     let options = options(arguments)?;
     let Some(folder) = options.folder else {
-        println!("ADBench's data is not here: cargo xtask adbench DIR, or set GRADUS_DATA");
+        println!("missing ADBench data: run `cargo xtask adbench DIR`, or set GRADUS_DATA");
         return Ok(());
     };
     let root = [folder.clone(), folder.join("adbench")]
@@ -47,7 +47,7 @@ pub fn run(arguments: &[String]) -> Outcome<()> {
     })?;
     let Some(tool) = Tool::named(&options.tool)? else {
         return Err(Failure::new(
-            "gradus is not there yet; --tool hand runs the gradients written by hand",
+            "this clone does not build `gradus`; --tool hand runs the hand-written gradients",
         ));
     };
     let mut table = Table::new(&["data", "entries", "worst rho", ""]);
@@ -66,7 +66,7 @@ pub fn run(arguments: &[String]) -> Outcome<()> {
                     name,
                     String::new(),
                     String::new(),
-                    "left out; --all runs it".into(),
+                    "skipped; --all includes the file".into(),
                 ]);
                 continue;
             }
@@ -166,7 +166,7 @@ fn observations(file: &Path) -> Outcome<usize> {
     let third = text.split_whitespace().nth(2).and_then(|w| w.parse().ok());
     third.ok_or_else(|| {
         Failure::new(format!(
-            "{}: a head of three numbers expected",
+            "{}: expected a header of three numbers",
             file.display()
         ))
     })
@@ -232,7 +232,7 @@ fn reference(objective: &str, file: &Path) -> Outcome<Reference> {
             }
         }
     }
-    Err(Failure::new("no reference beside it"))
+    Err(Failure::new("missing reference file next to the data"))
 }
 
 /// Result of comparing a run with a reference.
@@ -265,7 +265,7 @@ fn compare(program: &Program, objective: &str, file: &Path) -> Outcome<Compariso
     let reference = reference(objective, file)?;
     let path = file
         .to_str()
-        .ok_or_else(|| Failure::new("a path that is not text"))?;
+        .ok_or_else(|| Failure::new("the path is not valid UTF-8"))?;
     let mut command = program.command(&["--dump", path]);
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     let mut child = command
@@ -287,12 +287,12 @@ fn compare_dump(child: &mut Child, objective: &str, reference: &Reference) -> Ou
     let stdout = child
         .stdout
         .take()
-        .ok_or_else(|| Failure::new("no output"))?;
+        .ok_or_else(|| Failure::new("the program has no output pipe"))?;
     let mut lines = BufReader::with_capacity(1 << 16, stdout).lines();
     let mut next = || -> Outcome<String> {
         let line = lines
             .next()
-            .ok_or_else(|| Failure::new("the program's output breaks off"))?;
+            .ok_or_else(|| Failure::new("the program's output ends early"))?;
         line.map_err(|e| Failure::new(e.to_string()))
     };
     next()?; // "value 1"
@@ -302,11 +302,11 @@ fn compare_dump(child: &mut Child, objective: &str, reference: &Reference) -> Ou
         .strip_prefix("gradient ")
         .and_then(|n| n.parse::<usize>().ok());
     let count =
-        count.ok_or_else(|| Failure::new(format!("`gradient COUNT` expected, got `{head}`")))?;
+        count.ok_or_else(|| Failure::new(format!("expected `gradient COUNT`, got `{head}`")))?;
     let (expected_value, wanted) = expected(objective, reference, count)?;
     if objective != "ba" && count != wanted.len() || !count.is_multiple_of(wanted.len().max(1)) {
         return Err(Failure::new(format!(
-            "{count} derivatives, {} expected",
+            "{count} derivatives, expected {}",
             wanted.len()
         )));
     }
@@ -321,7 +321,7 @@ fn compare_dump(child: &mut Child, objective: &str, reference: &Reference) -> Ou
 fn parsed(line: &str) -> Outcome<f64> {
     line.trim()
         .parse()
-        .map_err(|_| Failure::new(format!("a number expected, got `{line}`")))
+        .map_err(|_| Failure::new(format!("expected a number, got `{line}`")))
 }
 
 /// Returns the expected value and one period of the expected derivatives, for a run with `count` derivatives.
@@ -375,7 +375,7 @@ mod tests {
         assert!(!broken.holds() && broken.worst_at == 1);
         assert!(
             !Comparison::default().holds(),
-            "nothing compared is nothing shown"
+            "an empty comparison does not hold"
         );
     }
 

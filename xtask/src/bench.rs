@@ -144,7 +144,7 @@ pub fn run(arguments: &[String]) -> Outcome<()> {
         mean(&gradus_ratios)
     );
     println!(
-        "({} of {} rows right; a ratio counts only where the gradient is right)",
+        "({} of {} gradients are right; ratios of wrong gradients are excluded)",
         gradus_ratios.len(),
         rows.len()
     );
@@ -198,7 +198,7 @@ fn measure<const N: usize>(problem: &Problem, tools: [&Built; N]) -> Outcome<[Fi
     }
     figures
         .try_into()
-        .map_err(|_| Failure::new("not every tool was measured"))
+        .map_err(|_| Failure::new("the measurement of a tool is missing"))
 }
 
 fn row(problem: &Problem, hand: &Figures, ours: Option<Outcome<Figures>>) -> Vec<String> {
@@ -260,7 +260,7 @@ mod tests {
     #[test]
     fn the_mean_is_geometric() {
         assert_eq!(mean(&[1.0, 4.0]), "2.00");
-        assert_eq!(mean(&[]), "not there yet");
+        assert_eq!(mean(&[]), "not available");
     }
 
     #[test]

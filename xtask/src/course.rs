@@ -25,7 +25,9 @@ impl Tool {
         match name {
             "hand" => Ok(Some(Tool::Hand)),
             "gradus" => Ok(gradus::binary()?.map(Tool::Gradus)),
-            _ => Err(Failure::new(format!("no tool `{name}`: hand or gradus"))),
+            _ => Err(Failure::new(format!(
+                "unknown tool `{name}`: expected hand or gradus"
+            ))),
         }
     }
 
@@ -101,7 +103,7 @@ pub fn build(name: &str, tool: &Tool, purpose: Purpose, folder: &Path) -> Outcom
 /// Fails if the compiler refuses the workload; the failure holds the reason.
 pub fn build_as(name: &str, tool: &Tool, how: Build, folder: &Path) -> Outcome<Program> {
     std::fs::create_dir_all(folder)
-        .map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
+        .map_err(|e| format!("cannot create {}: {e}", folder.display()))?;
     let (purpose, options) = match how.purpose {
         Purpose::Run => ("", NO_OPTIONS),
         Purpose::Primal => ("-primal", ALIGN),
@@ -136,7 +138,7 @@ pub fn build_as(name: &str, tool: &Tool, how: Build, folder: &Path) -> Outcome<P
     if done.succeeded() {
         Ok(Program { path })
     } else if done.status.is_none() {
-        Err(Failure::new("compiler stopped at its time limit"))
+        Err(Failure::new("compiler exceeded the time limit"))
     } else {
         Err(Failure::new(gradus::reason(&done.stderr)))
     }

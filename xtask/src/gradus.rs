@@ -30,7 +30,7 @@ pub fn binary() -> Outcome<Option<PathBuf>> {
 }
 
 /// Message in place of a result if the clone has no binary.
-pub const NOT_THERE_YET: &str = "not there yet";
+pub const NOT_THERE_YET: &str = "not available";
 
 /// Returns the first line of `gradus`'s output with a diagnostic code, or the first line.
 pub fn reason(stderr: &str) -> String {
@@ -43,7 +43,7 @@ pub fn reason(stderr: &str) -> String {
     let line = lines()
         .find(|line| line.contains("GRD"))
         .or_else(|| lines().next());
-    line.unwrap_or("it said nothing").to_owned()
+    line.unwrap_or("no output").to_owned()
 }
 
 #[cfg(test)]

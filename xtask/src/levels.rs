@@ -71,7 +71,7 @@ pub fn run(arguments: &[String]) -> Outcome<()> {
         )));
     }
     let Some(tool) = Tool::named("gradus")? else {
-        return Err(Failure::new("gradus is not there yet"));
+        return Err(Failure::new("this clone does not build `gradus`"));
     };
     let mut head = vec!["workload"];
     head.extend(LEVELS.iter().map(|l| l.build.label.trim_start_matches('-')));
@@ -106,9 +106,7 @@ pub fn run(arguments: &[String]) -> Outcome<()> {
     }
     match failed {
         0 => Ok(()),
-        n => Err(Failure::new(format!(
-            "{n} builds without the right derivative"
-        ))),
+        n => Err(Failure::new(format!("{n} builds have a wrong derivative"))),
     }
 }
 

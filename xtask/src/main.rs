@@ -38,67 +38,67 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "demo",
         arguments: "[STAGE …]",
-        summary: "checked examples of Gradus on real code",
+        summary: "run checked examples of Gradus on real code",
         run: demo::run,
     },
     Command {
         name: "test",
         arguments: "[--no-setup]",
-        summary: "all checks: tidy, format, lints, tests",
+        summary: "run all checks: tidy, format, lints, tests",
         run: suite::test,
     },
     Command {
         name: "tidy",
         arguments: "[--figures]",
-        summary: "the rules of the house: layers, sizes, words, prose, imports, commits",
+        summary: "check the project rules: layers, sizes, words, prose, imports, commits",
         run: tidy::run,
     },
     Command {
         name: "bless",
         arguments: "[FILTER]",
-        summary: "rewrite the lower half of case pages, for review",
+        summary: "rewrite the expected results of case pages",
         run: suite::bless,
     },
     Command {
         name: "fuzz",
         arguments: "[PROGRAMS [SEED]] | [--ir | --cuda | --mutants] --count N [--seed S]",
-        summary: "random programs through every pass and the three-way check of derivatives",
+        summary: "test every pass and all derivatives with random programs",
         run: suite::fuzz,
     },
     Command {
         name: "bench",
         arguments: "[WORKLOAD …] | --switches | --parallel [ROW …]",
-        summary: "the benchmark suite: gradient over primal, by hand and by Gradus",
+        summary: "run the benchmark suite: gradient / primal, hand-written and by Gradus",
         run: bench::run,
     },
     Command {
         name: "adbench",
         arguments: "[DIR] [--tool hand] [--all]",
-        summary: "ADBench's objectives on that suite's data, against its references",
+        summary: "run ADBench's objectives and compare with the reference results",
         run: adbench::run,
     },
     Command {
         name: "survey",
         arguments: "[LIBRARY [FUNCTION …]] [--tool dual]",
-        summary: "every function of unmodified libraries: done, refused, wrong",
+        summary: "differentiate every function of unmodified libraries: done, refused, wrong",
         run: survey::run,
     },
     Command {
         name: "roundtrip",
         arguments: "[zlib] [sqlite]",
-        summary: "two libraries through the IR and back, compared with clang",
+        summary: "round-trip two libraries through the IR and compare with clang",
         run: roundtrip::run,
     },
     Command {
         name: "levels",
         arguments: "[WORKLOAD …]",
-        summary: "the benchmark suite at every optimisation level: equal derivatives",
+        summary: "check the benchmark suite's derivatives at every optimisation level",
         run: levels::run,
     },
     Command {
         name: "growth",
         arguments: "[PROGRAM …]",
-        summary: "growth of the compile time with the size of the program",
+        summary: "measure compile time by program size",
         run: growth::run,
     },
     Command {
@@ -120,7 +120,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let Some(command) = COMMANDS.iter().find(|c| c.name == name) else {
-        eprint!("no command `{name}`\n\n{}", usage());
+        eprint!("unknown command `{name}`\n\n{}", usage());
         return ExitCode::FAILURE;
     };
     match (command.run)(rest) {

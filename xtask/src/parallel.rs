@@ -206,7 +206,7 @@ pub fn run(rows: &[String]) -> Outcome<()> {
         let mut head: Vec<&str> = vec!["program"];
         head.extend(ways.iter().map(|way| way.title));
         head.extend(LIMITS.iter().map(|limit| limit.title));
-        head.push("what it was that cost");
+        head.push("cause of the cost");
         let mut table = Table::new(&head);
         let mut missed = vec![Vec::new(); LIMITS.len()];
         for source in programs(&folder, rows)? {
@@ -319,7 +319,7 @@ fn has_tbb() -> bool {
         look.args(["-fsyntax-only", "-include", "oneapi/tbb/task_group.h"]);
         let there = process::capture(look.args(["-xc++", "/dev/null"])).is_ok();
         if !there {
-            eprintln!("oneTBB is not there (Debian: libtbb-dev): its columns stay empty");
+            eprintln!("oneTBB is missing (Debian: libtbb-dev); the columns of oneTBB stay empty");
         }
         there
     })
@@ -381,7 +381,7 @@ fn times(program: &Program, way: &Way) -> Outcome<(Times, String)> {
             _ => rest.push_str(line),
         }
     }
-    let times = times.ok_or_else(|| Failure::new(format!("{said:?} holds no time")))?;
+    let times = times.ok_or_else(|| Failure::new(format!("{said:?} contains no time")))?;
     Ok((times, rest))
 }
 

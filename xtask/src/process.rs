@@ -54,7 +54,7 @@ impl Finished {
     /// Describes the end of the process.
     pub fn ending(&self) -> String {
         match self.status {
-            None => "stopped at its time limit".into(),
+            None => "time limit exceeded".into(),
             Some(s) => s.to_string(),
         }
     }
@@ -184,7 +184,7 @@ pub fn processor_time(command: &Command, limit: Duration) -> Outcome<(Finished, 
         return if nothing {
             Ok((done, f64::INFINITY))
         } else {
-            Err(Failure::new("bash gives no times"))
+            Err(Failure::new("bash reports no times"))
         };
     };
     let words = done.stderr[at + MARK.len()..].split_whitespace();

@@ -48,7 +48,7 @@ const NEEDS: &[Need] = &[
     },
     Need {
         package: "libclang-rt-22-dev",
-        purpose: "the sanitizers that tests run derivatives under",
+        purpose: "sanitizers for tests of derivatives",
         present: || {
             Path::new("/usr/lib/llvm-22/lib/clang/22/lib/linux/libclang_rt.asan-x86_64.a").exists()
                 || Path::new("/usr/lib/llvm-22/lib/clang/22/lib/linux/libclang_rt.asan-aarch64.a")
@@ -57,22 +57,22 @@ const NEEDS: &[Need] = &[
     },
     Need {
         package: "valgrind",
-        purpose: "memcheck, which tests run derivatives under",
+        purpose: "memcheck for tests of derivatives",
         present: || process::on_path("valgrind"),
     },
     Need {
         package: "flang-22",
-        purpose: "the Fortran front end, whose bitcode tests differentiate",
+        purpose: "the Fortran front end; tests differentiate Fortran bitcode",
         present: || process::on_path("flang-22"),
     },
     Need {
         package: "libeigen3-dev",
-        purpose: "Eigen, a C++ library whose code a test differentiates",
+        purpose: "Eigen, a C++ library; a test differentiates Eigen code",
         present: || Path::new("/usr/include/eigen3/Eigen/Dense").is_file(),
     },
     Need {
         package: "zlib1g-dev",
-        purpose: "zlib, which LLVM's library links",
+        purpose: "zlib, a dependency of LLVM's library",
         present: || Path::new("/usr/include/zlib.h").is_file(),
     },
     Need {
@@ -97,7 +97,7 @@ pub fn run(_: &[String]) -> Outcome<()> {
     let packages: Vec<&str> = missing.iter().map(|need| need.package).collect();
     if !process::on_path("apt-get") {
         return Err(Failure::new(format!(
-            "this machine has no apt-get; install what these Debian packages hold, then try again: {}",
+            "this machine has no apt-get; install the equivalents of these Debian packages, then try again: {}",
             packages.join(" ")
         )));
     }
@@ -111,13 +111,13 @@ pub fn run(_: &[String]) -> Outcome<()> {
         .args(&packages);
     process::show(&mut install).map_err(|failure| {
         Failure::new(format!(
-            "{failure}; where Debian's own lists lack LLVM 22, add LLVM's repository for Debian, then try again"
+            "{failure}; if Debian's package lists lack LLVM 22, add LLVM's Debian repository, then try again"
         ))
     })?;
     match NEEDS.iter().find(|need| !(need.present)()) {
         None => Ok(()),
         Some(need) => Err(Failure::new(format!(
-            "{} was installed, yet {} is not found",
+            "{} is installed, but {} is missing",
             need.package, need.purpose
         ))),
     }

@@ -74,7 +74,7 @@ impl Debian {
             &lists.join("cache/archives/partial"),
         ] {
             std::fs::create_dir_all(made)
-                .map_err(|e| Failure::new(format!("cannot make {}: {e}", made.display())))?;
+                .map_err(|e| Failure::new(format!("cannot create {}: {e}", made.display())))?;
         }
         let list = lists.join("sources.list");
         if !list.is_file() {
@@ -101,8 +101,9 @@ impl Debian {
             let name = path.to_string_lossy();
             name.contains(".orig.tar.") && !name.ends_with(".asc")
         });
-        let archive =
-            archive.ok_or_else(|| Failure::new(format!("{} has no sources", self.package)))?;
+        let archive = archive.ok_or_else(|| {
+            Failure::new(format!("Debian has no source archive of {}", self.package))
+        })?;
         let half = folder.join("half");
         std::fs::create_dir_all(&half).map_err(failed)?;
         let mut tar = Command::new("tar");
@@ -146,7 +147,7 @@ impl Shipped {
             Ok(folder)
         } else {
             Err(Failure::new(format!(
-                "{} {} holds no {}",
+                "{} {} does not contain {}",
                 self.crate_name, self.version, self.folder
             )))
         }
@@ -168,7 +169,7 @@ fn package(name: &str, version: &str) -> Outcome<PathBuf> {
             .map_err(|e| Failure::new(format!("cannot write {}: {e}", path.display())))
     };
     std::fs::create_dir_all(&folder)
-        .map_err(|e| Failure::new(format!("cannot make {}: {e}", folder.display())))?;
+        .map_err(|e| Failure::new(format!("cannot create {}: {e}", folder.display())))?;
     write(&folder.join("empty.rs"), "")?;
     write(&manifest, &text)?;
     let metadata = |offline: bool| {
@@ -194,7 +195,7 @@ fn package(name: &str, version: &str) -> Outcome<PathBuf> {
                 .parent()
                 .map(Path::to_path_buf)
         });
-    found.ok_or_else(|| Failure::new(format!("cargo does not say where {name} {version} lies")))
+    found.ok_or_else(|| Failure::new(format!("cargo metadata does not contain {name} {version}")))
 }
 
 #[cfg(test)]

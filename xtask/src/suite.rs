@@ -64,7 +64,7 @@ pub fn bless(arguments: &[String]) -> Outcome<()> {
         .args(["test", "--workspace", "--no-fail-fast", "--"])
         .args(arguments);
     process::show(&mut command)?;
-    println!("\nRead what changed: git diff");
+    println!("\nReview the changes: git diff");
     Ok(())
 }
 
@@ -97,7 +97,7 @@ pub fn fuzz(arguments: &[String]) -> Outcome<()> {
         None => Ok(otherwise.to_owned()),
         Some(n) if n.parse::<u64>().is_ok() => Ok(n.clone()),
         Some(_) => Err(Failure::new(
-            "usage: cargo xtask fuzz [PROGRAMS [SEED]], or for C: cargo xtask fuzz --count N [--seed S], for wide programs --ir, for fork-join programs --parallel [--tsan], for kernels --kernels, for kernels in CUDA's words --cuda, for call graphs of shared work --shares, for seeded faults --mutants",
+            "usage: cargo xtask fuzz [PROGRAMS [SEED]], or for C: cargo xtask fuzz --count N [--seed S], for IR programs --ir, for fork-join programs --parallel [--tsan], for kernels --kernels, for CUDA sources --cuda, for call graphs of worksharing functions --shares, for mutants --mutants",
         )),
     };
     let mut command = workspace::cargo();

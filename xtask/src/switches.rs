@@ -95,6 +95,6 @@ fn cost(
     };
     match (number("bytes"), number("seconds")) {
         (Some(bytes), Some(seconds)) => Ok(Cost { bytes, seconds }),
-        _ => Err(Failure::new(format!("{name} prints no costs: {said}"))),
+        _ => Err(Failure::new(format!("{name} reports no costs: {said}"))),
     }
 }

@@ -135,15 +135,15 @@ impl Memory {
             return Ok(());
         }
         let Some(object) = self.objects.get((address.0 >> RANGE_BITS) as usize) else {
-            return fault(TrapKind::BadFree, "what is freed was never allocated");
+            return fault(TrapKind::BadFree, "free of memory that was never allocated");
         };
         if !object.alive {
-            return fault(TrapKind::BadFree, "the block was freed before");
+            return fault(TrapKind::BadFree, "double free of a block");
         }
         if object.place != ObjectKind::Heap || object.base != address.0 {
             return fault(
                 TrapKind::BadFree,
-                "what is freed is not the start of a heap block",
+                "free of an address that is not the start of a heap block",
             );
         }
         self.end_lifetime(address);
@@ -194,18 +194,22 @@ impl Memory {
             let text = if address == 0 {
                 "null"
             } else {
-                "an address of nothing"
+                "an address outside of all objects"
             };
             return fault(TrapKind::BadAddress, format!("access through {text}"));
         };
         if !object.alive {
-            return fault(TrapKind::UseAfterFree, "the memory is no longer alive");
+            return fault(
+                TrapKind::UseAfterFree,
+                "the memory is freed or out of scope",
+            );
         }
         let offset = address.wrapping_sub(object.base);
         let length = object.bytes.len() as u64;
         if offset > length || length - offset < size {
             let offset = offset as i64;
-            let text = format!("{size} bytes at offset {offset} of an object of {length}");
+            let text =
+                format!("access of {size} bytes at offset {offset} of an object of {length} bytes");
             return fault(TrapKind::OutOfBounds, text);
         }
         Ok((number, offset as usize))
@@ -215,8 +219,8 @@ impl Memory {
         let (number, offset) = self.locate(address, size)?;
         let object = &mut self.objects[number];
         match object.place {
-            ObjectKind::Constant => fault(TrapKind::ReadOnly, "a constant is written"),
-            ObjectKind::Function(_) => fault(TrapKind::ReadOnly, "a function is written"),
+            ObjectKind::Constant => fault(TrapKind::ReadOnly, "write to a constant"),
+            ObjectKind::Function(_) => fault(TrapKind::ReadOnly, "write to a function"),
             _ => Ok((object, offset)),
         }
     }
@@ -341,10 +345,7 @@ impl Memory {
         let object = &self.objects[number];
         let range = offset..offset + size as usize;
         if !object.state.is_empty() && object.state[range.clone()].iter().any(|s| *s != DEFINED) {
-            return fault(
-                TrapKind::Undefined,
-                "bytes are read that were never written",
-            );
+            return fault(TrapKind::Undefined, "read of uninitialised bytes");
         }
         Ok(&object.bytes[range])
     }

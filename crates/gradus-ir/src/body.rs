@@ -400,7 +400,7 @@ impl Body {
         }
     }
     fn link_op(&mut self, region: Region, prev: Option<Op>, op: Op, next: Option<Op>) {
-        debug_assert!(self.ops[op].parent.is_none(), "an op stands in one place");
+        debug_assert!(self.ops[op].parent.is_none(), "an op occurs once in a body");
         self.ops[op].parent = Some(region);
         self.ops[op].prev = prev;
         self.ops[op].next = next;

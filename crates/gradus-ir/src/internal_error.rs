@@ -27,13 +27,13 @@ pub fn internal_error(
         let mnemonic = body.kind(op).row().mnemonic;
         error = error.at(
             unit.span(body.ops[op].loc),
-            format!("while the compiler worked on this `{mnemonic}`"),
+            format!("the compiler was processing this `{mnemonic}`"),
         );
         error = error.note(format!("the op is {op:?}, a `{mnemonic}`"));
     }
     error
         .note(format!("raised in {}:{}", place.file(), place.line()))
-        .help("this is a fault of Gradus: please report it with the program that caused it")
+        .help("this is a bug in Gradus: please report this message with the program")
 }
 
 /// Creates an internal error: `ice!(unit, body, op, "reason {}", …)` with `op` of type `Option<Op>`. See

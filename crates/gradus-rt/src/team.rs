@@ -373,7 +373,7 @@ fn run_on_threads(size: u32, run: &(dyn Fn(&Member, u32) + Sync)) {
 
 /// Aborts: a rank has no thread, and other ranks of the team may wait for the rank.
 pub(crate) fn abort_without_thread() -> ! {
-    abort_with(c"gradus: the system gives no thread for a rank of a region\n")
+    abort_with(c"gradus: cannot create a thread for a parallel region\n")
 }
 
 fn abort_with(text: &CStr) -> ! {

@@ -42,7 +42,7 @@ extern "C" fn gr_scratch(bytes: i64) -> *mut c_void {
     // SAFETY: the alignment is a power of two that divides the size.
     let block = unsafe { libc::aligned_alloc(ALIGNMENT, rounded) };
     if block.is_null() {
-        let text = c"gradus: no memory for what a block keeps for its threads\n".to_bytes();
+        let text = c"gradus: cannot allocate the per-thread memory of a CUDA block\n".to_bytes();
         // SAFETY: the text is valid; the program ends.
         unsafe {
             libc::write(2, text.as_ptr().cast(), text.len());

@@ -85,9 +85,9 @@ fn correct_pass_is_accepted() {
 #[test]
 fn wrong_pass_is_reported() {
     for (run, word) in [
-        ("spoil", "the result was"),
+        ("spoil", "the result differs"),
         ("cut", "V002"),
-        ("nothing", "there is no pass"),
+        ("nothing", "unknown pass"),
     ] {
         let error = page(run, ADD, "@f(x = 1.5, p = [2.0])").unwrap_err();
         assert!(error.contains(word), "{run}: {error}");

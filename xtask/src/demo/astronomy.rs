@@ -21,28 +21,28 @@ const PROGRAMS: &[Program] = &[
         text: include_str!("earth.c"),
         function: "eraEpv00",
         calls: &[],
-        says: "Earth's position by time (forward): the velocity that the same function returns.",
+        says: "d(position of Earth)/dt (forward mode) equals the velocity that the function returns.",
     },
     Program {
         name: "moon",
         text: include_str!("moon.c"),
         function: "eraMoon98",
         calls: &["eraTrxp", "eraPpp"],
-        says: "The Moon's position by time (forward): not quite the velocity that the function returns.",
+        says: "d(position of the Moon)/dt (forward mode) deviates from the velocity that the function returns.",
     },
     Program {
         name: "pull",
         text: include_str!("pull.c"),
         function: "eraEpv00",
         calls: &[],
-        says: "Earth's distance from the Sun by time, twice: forward over reverse and the other orders.",
+        says: "d²(distance Earth-Sun)/dt²: forward over reverse, and the other orders.",
     },
     Program {
         name: "star",
         text: include_str!("star.c"),
         function: "eraAtco13",
         calls: &[],
-        says: "Where a star is seen, by eighteen numbers (one reverse pass).",
+        says: "Observed position of a star by eighteen inputs (one reverse pass).",
     },
 ];
 

@@ -27,11 +27,11 @@ struct Stage {
 
 const STAGES: &[Stage] = &[
     Stage {
-        title: "Real code: ERFA, the astronomers' library",
+        title: "ERFA, a library of astronomers",
         run: astronomy::run,
     },
     Stage {
-        title: "Three objectives of ADBench, against gradients written by hand",
+        title: "Three objectives of ADBench, compared with hand-written gradients",
         run: objectives::run,
     },
     Stage {
@@ -39,7 +39,7 @@ const STAGES: &[Stage] = &[
         run: readme::run,
     },
     Stage {
-        title: "What is differentiated is the optimised program",
+        title: "Differentiation of optimised code",
         run: optimised::run,
     },
     Stage {
@@ -68,7 +68,7 @@ pub fn run(arguments: &[String]) -> Outcome<()> {
         .iter()
         .map(|a| a.parse().ok().filter(|n| (1..=STAGES.len()).contains(n)))
         .collect::<Option<_>>()
-        .ok_or_else(|| Failure::new("usage: cargo xtask demo [STAGE …], a number each"))?;
+        .ok_or_else(|| Failure::new("usage: cargo xtask demo [STAGE …], with stage numbers"))?;
     setup::run(&[])?;
     let folder = workspace::target().join("demo");
     std::fs::create_dir_all(&folder)
@@ -76,13 +76,13 @@ pub fn run(arguments: &[String]) -> Outcome<()> {
     let Some(gradus) = gradus::binary()? else {
         for (i, stage) in STAGES.iter().enumerate() {
             println!(
-                "{}. {}\n   cannot run yet: this clone has no command line (`gradus`)",
+                "{}. {}\n   skipped: this clone has no command line (`gradus`)",
                 i + 1,
                 stage.title
             );
         }
         return Err(Failure::new(
-            "nothing to show yet; see the table in README.md for what is there",
+            "no stage can run without `gradus`; README.md lists the available parts",
         ));
     };
     let kitchen = Kitchen { gradus, folder };
@@ -103,7 +103,7 @@ pub fn run(arguments: &[String]) -> Outcome<()> {
         println!("{}", next(&kitchen));
         Ok(())
     } else {
-        Err(Failure::new(format!("did not hold: {}", failed.join("; "))))
+        Err(Failure::new(format!("failed: {}", failed.join("; "))))
     }
 }
 

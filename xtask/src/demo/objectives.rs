@@ -59,9 +59,13 @@ pub fn run(kitchen: &Kitchen) -> Outcome<()> {
         println!("  {line}");
     }
     if wrong.is_empty() {
-        println!("  every derivative within {LIMIT:e} of the one written by hand");
+        println!("  every derivative is within {LIMIT:e} of the hand-written derivative");
         Ok(())
     } else {
-        Err(format!("not the gradient written by hand: {}", wrong.join(", ")).into())
+        Err(format!(
+            "different from the hand-written gradient: {}",
+            wrong.join(", ")
+        )
+        .into())
     }
 }

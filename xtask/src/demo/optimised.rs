@@ -20,7 +20,9 @@ pub fn run(kitchen: &Kitchen) -> Outcome<()> {
     ] {
         kitchen.write(&format!("optimised/{name}"), text)?;
     }
-    println!("  x > 0 ? pow(x, 3) : 0, its gradient at -O3 beside that of x > 0 ? 3 * x * x : 0");
+    println!(
+        "  gradient of x > 0 ? pow(x, 3) : 0 at -O3, compared with the hand-written x > 0 ? 3 * x * x : 0"
+    );
     kitchen.gradus(&["cc", "-O3", "-c", "relu3.c", "-o", "relu3.o"], &folder)?;
     let mut clang = Command::new(workspace::clang());
     let clang = clang
@@ -51,7 +53,7 @@ pub fn run(kitchen: &Kitchen) -> Outcome<()> {
         if same {
             "the same operations"
         } else {
-            "OTHER OPERATIONS"
+            "DIFFERENT OPERATIONS"
         }
     );
     println!("  out[i] = in[i] / mag(in, n), with mag() inside the loop");

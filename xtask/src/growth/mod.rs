@@ -36,7 +36,7 @@ const SHORT: f64 = 2.0;
 /// Fails if a program does not compile, has a wrong gradient, or exceeds a limit.
 pub fn run(arguments: &[String]) -> Outcome<()> {
     let Some(gradus) = gradus::binary()? else {
-        return Err(Failure::new("gradus is not there yet"));
+        return Err(Failure::new("this clone does not build `gradus`"));
     };
     let folder = workspace::target().join("growth");
     std::fs::create_dir_all(&folder)
@@ -75,7 +75,7 @@ pub fn run(arguments: &[String]) -> Outcome<()> {
     if failed.is_empty() {
         Ok(())
     } else {
-        Err(Failure::new(format!("did not hold: {}", failed.join(", "))))
+        Err(Failure::new(format!("failed: {}", failed.join(", "))))
     }
 }
 
@@ -184,7 +184,7 @@ fn check(source: &Path) -> Outcome<()> {
         Ok(())
     } else {
         Err(Failure::new(format!(
-            "the gradient: {} {}",
+            "the gradient program: {} {}",
             done.ending(),
             done.stdout.trim()
         )))

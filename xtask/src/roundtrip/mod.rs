@@ -66,10 +66,12 @@ pub fn run(arguments: &[String]) -> Outcome<()> {
         .iter()
         .find(|a| !SUBJECTS.iter().any(|s| s.name == *a))
     {
-        return Err(Failure::new(format!("no library `{name}`: zlib or sqlite")));
+        return Err(Failure::new(format!(
+            "unknown library `{name}`: expected zlib or sqlite"
+        )));
     }
     let Some(gradus) = gradus::binary()? else {
-        return Err(Failure::new("gradus is not there yet"));
+        return Err(Failure::new("this clone does not build `gradus`"));
     };
     let mut table = Table::new(&[
         "program",
@@ -112,7 +114,7 @@ pub fn run(arguments: &[String]) -> Outcome<()> {
     if failed.is_empty() {
         Ok(())
     } else {
-        Err(Failure::new(format!("did not hold: {}", failed.join(", "))))
+        Err(Failure::new(format!("failed: {}", failed.join(", "))))
     }
 }
 
@@ -188,9 +190,9 @@ fn compare(subject: &Subject, gradus: &Path) -> Outcome<Row> {
         }
     }
     let verdict = if hashes[0] != hashes[1] {
-        "OTHER RESULTS".to_owned()
+        "DIFFERENT RESULTS".to_owned()
     } else if run[1] > LIMIT * run[0] {
-        format!("slower than {LIMIT} times")
+        format!("slower than {LIMIT}×")
     } else {
         "ok".to_owned()
     };

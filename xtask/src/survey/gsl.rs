@@ -28,7 +28,7 @@ pub fn collection(binary: &Path) -> Outcome<Collection> {
         .map(|function| Subject {
             name: function.name.clone(),
             units: match places(&function, &texts) {
-                places if places.is_empty() => Err("GSL's tests do not call it".into()),
+                places if places.is_empty() => Err("GSL's tests do not call the function".into()),
                 places => Ok(scalar::units(&function, BEFORE, &places, None)),
             },
         })

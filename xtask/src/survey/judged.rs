@@ -90,7 +90,7 @@ impl Tally {
         }
         if self.done * 100 < judged * least_done {
             return Err(Failure::new(format!(
-                "{} of {judged} done: fewer than {least_done} %",
+                "{} of {judged} done, less than {least_done} %",
                 self.done
             )));
         }
@@ -262,7 +262,8 @@ impl Survey<'_> {
         self.yardstick(units, folder)?;
         let Tool::Gradus(_) = self.tool else {
             let dual = units.dual.as_ref();
-            let dual = dual.ok_or_else(|| Failure::new("there is no unit for dual numbers"))?;
+            let dual =
+                dual.ok_or_else(|| Failure::new("the function has no dual-number program"))?;
             let built = self.built(dual, folder)?;
             return match built.succeeded() {
                 true => judged(folder),
@@ -293,7 +294,7 @@ impl Survey<'_> {
             return judged(folder);
         }
         let reason = match built.status {
-            None => "the compiler was stopped at its time limit".to_owned(),
+            None => "the compiler exceeded the time limit".to_owned(),
             Some(_) => gradus::reason(&built.stderr),
         };
         if !reason.contains("error[GRD") || FAULTS.iter().any(|fault| reason.contains(fault)) {
@@ -386,11 +387,16 @@ fn verdict(done: &Finished) -> Verdict {
         ));
     }
     if done.stdout.lines().any(|line| line == "moved") {
-        return Verdict::Wrong("the derivative's own results differ from the function's".into());
+        return Verdict::Wrong(
+            "the primal results of the derivative differ from the function's results".into(),
+        );
     }
     let judged: Option<Vec<Judged>> = done.stdout.lines().map(parse).collect();
     let Some(judged) = judged.filter(|all| !all.is_empty()) else {
-        return Verdict::Wrong(format!("the judge says `{}`", done.stdout.trim()));
+        return Verdict::Wrong(format!(
+            "unexpected output of the judge: `{}`",
+            done.stdout.trim()
+        ));
     };
     match judged.iter().find(|j| j.wrong > 0) {
         Some(j) => Verdict::Wrong(format!(
@@ -398,7 +404,7 @@ fn verdict(done: &Finished) -> Verdict {
             j.mode, j.wrong, j.entries, j.at
         )),
         None if judged.iter().all(|j| j.unsure + j.flat == j.entries) => {
-            Verdict::Skipped("differences cannot tell any entry".into())
+            Verdict::Skipped("finite differences are inconclusive for all entries".into())
         }
         None => Verdict::Done(judged, false),
     }
@@ -423,7 +429,7 @@ fn parse(line: &str) -> Option<Judged> {
         flat: count("flat")?,
         worst: after("worst")?.parse().ok()?,
         at: format!(
-            "y[{}] by x[{}] is {}, differences say {}",
+            "dy[{}]/dx[{}] is {}, finite differences yield {}",
             after("row")?,
             after("column")?,
             after("derivative")?,
@@ -453,7 +459,7 @@ mod tests {
         let line = "tangent entries 12 wrong 1 unsure 2 isolated 0 flat 0 worst 1.000e+00 row 2 column 3 derivative 0.5 difference 1";
         let judged = parse(line).unwrap();
         assert_eq!((judged.entries, judged.wrong, judged.unsure), (12, 1, 2));
-        assert_eq!(judged.at, "y[2] by x[3] is 0.5, differences say 1");
+        assert_eq!(judged.at, "dy[2]/dx[3] is 0.5, finite differences yield 1");
         assert!(parse("nonsense").is_none());
     }
 

@@ -36,19 +36,19 @@ struct Known {
 const LIBRARIES: &[Known] = &[
     Known {
         name: "erfa",
-        says: "the astronomers' library",
+        says: "a library of astronomers",
         least_done: 95,
         open: |_| erfa::collection(),
     },
     Known {
         name: "libm",
-        says: "musl's libm, whose functions are known by name",
+        says: "musl's libm; Gradus knows the functions by name",
         least_done: 90,
         open: musl::own_names,
     },
     Known {
         name: "musl",
-        says: "the same code under other names; where it is refused, registered as like the function it is",
+        says: "the same code under other names; refused functions are registered with `__enzyme_function_like`",
         least_done: 90,
         open: musl::code,
     },
@@ -78,7 +78,7 @@ pub fn run(arguments: &[String]) -> Outcome<()> {
             Some(binary) => (Tool::Gradus(binary), words),
             None => {
                 return Err(Failure::new(
-                    "gradus is not there yet; --tool dual surveys dual numbers",
+                    "this clone does not build `gradus`; --tool dual surveys dual numbers",
                 ));
             }
         },
@@ -94,7 +94,7 @@ pub fn run(arguments: &[String]) -> Outcome<()> {
     if chosen.is_empty() {
         let all: Vec<&str> = LIBRARIES.iter().map(|known| known.name).collect();
         return Err(Failure::new(format!(
-            "the libraries are {}",
+            "unknown library, expected one of: {}",
             all.join(", ")
         )));
     }
@@ -121,14 +121,14 @@ fn one(known: &Known, tool: &Tool, names: &[String]) -> Outcome<Tally> {
     let binary = match tool {
         Tool::Gradus(binary) => binary.as_path(),
         Tool::Dual if known.name == "erfa" => Path::new(""),
-        Tool::Dual => return Err(Failure::new("dual numbers survey erfa alone")),
+        Tool::Dual => return Err(Failure::new("--tool dual supports erfa only")),
     };
     let mut collection = (known.open)(binary)?;
     if let Some(name) = names
         .iter()
         .find(|name| !collection.subjects.iter().any(|s| s.name == **name))
     {
-        return Err(Failure::new(format!("there is no function {name}")));
+        return Err(Failure::new(format!("unknown function {name}")));
     }
     collection
         .subjects

@@ -32,7 +32,7 @@ pub fn check(file: &str, text: &str) -> Vec<Finding> {
         let length = line.chars().count();
         if length > LINE_CHARS_MAX {
             report(format!(
-                "{length} characters, more than {LINE_CHARS_MAX}: the mechanism belongs in the commit"
+                "{length} characters, at most {LINE_CHARS_MAX} are allowed: move the mechanism into the commit message"
             ));
         }
         if let Some(version) = line.strip_prefix("## ") {
@@ -43,12 +43,12 @@ pub fn check(file: &str, text: &str) -> Vec<Finding> {
         } else if let Some(section) = line.strip_prefix("### ") {
             if !SECTIONS.contains(&section.trim()) {
                 report(format!(
-                    "`{section}` is no section: {}",
+                    "unknown section `{section}`, expected one of: {}",
                     SECTIONS.join(", ")
                 ));
             }
             if !is_in_version {
-                report("a section stands below a version".into());
+                report("a section needs a version above".into());
             }
         }
     }
@@ -59,13 +59,13 @@ pub fn check(file: &str, text: &str) -> Vec<Finding> {
 fn version_problem(heading: &str, is_behind_another: bool) -> Option<String> {
     let heading = heading.trim();
     if matches!(heading, "Unreleased" | "[Unreleased]") {
-        return is_behind_another.then(|| "`Unreleased` precedes all versions".into());
+        return is_behind_another.then(|| "`Unreleased` must precede all versions".into());
     }
     let is_complete = heading.strip_prefix('[').is_some_and(|rest| {
         rest.split_once("] - ")
             .is_some_and(|(number, date)| is_number(number) && is_date(date))
     });
-    (!is_complete).then(|| format!("`{heading}` is no `[0.2.0] - 2027-01-31`"))
+    (!is_complete).then(|| format!("`{heading}` does not have the form `[0.2.0] - 2027-01-31`"))
 }
 
 /// Returns whether a text is three numbers with dots, with an optional pre-release behind a hyphen.

@@ -42,7 +42,7 @@ fn commits(root: &Path) -> Result<Vec<Commit>, String> {
         return Err("the clone is shallow".into());
     }
     git(root, &["merge-base", "--is-ancestor", BASE, "HEAD"])
-        .map_err(|_| format!("commit {BASE} is no ancestor of the present one"))?;
+        .map_err(|_| format!("commit {BASE} is not an ancestor of HEAD"))?;
     let range = format!("{BASE}..HEAD");
     let log = git(root, &["log", "--format=%H%x00%s%x00%b%x01", &range])
         .map_err(|failure| failure.to_string())?;
@@ -80,21 +80,21 @@ fn problems(commit: &Commit) -> Vec<String> {
     let length = commit.subject.chars().count();
     if length > SUBJECT_CHARS_MAX {
         problems.push(format!(
-            "the subject has {length} characters, more than {SUBJECT_CHARS_MAX}"
+            "the subject has {length} characters, at most {SUBJECT_CHARS_MAX} are allowed"
         ));
     }
     let areas = areas(&commit.subject);
     if areas.is_empty() {
-        problems.push("the subject is no `area: imperative summary`".into());
+        problems.push("the subject does not have the form `area: imperative summary`".into());
     }
     for area in areas.iter().filter(|area| !is_area(area)) {
         problems.push(format!(
-            "`{area}` is no area: a crate without `gradus-`, or {}",
+            "unknown area `{area}`: expected a crate without `gradus-`, or {}",
             AREAS.join(", ")
         ));
     }
     if areas != [MERGE] && !has_body(&commit.body) {
-        problems.push("a body is missing: problem, cause, change, test".into());
+        problems.push("the commit has no body: state problem, cause, change and test".into());
     }
     problems
 }

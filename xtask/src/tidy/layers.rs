@@ -179,7 +179,7 @@ pub fn check(manifests: &[Manifest]) -> Vec<Finding> {
             findings.push(Finding::new(
                 &m.file,
                 1,
-                format!("the folder of `{}` has another name", m.name),
+                format!("the folder and the crate `{}` have different names", m.name),
             ));
         }
         for import in &m.imports {

@@ -22,7 +22,7 @@ pub fn check(file: &str, text: &str, files: &[String]) -> Vec<Finding> {
                 findings.push(Finding::new(
                     file,
                     number + 1,
-                    format!("`{path}` is not in the clone"),
+                    format!("the clone does not contain `{path}`"),
                 ));
             }
         }

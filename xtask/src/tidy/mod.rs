@@ -86,7 +86,7 @@ pub fn run(arguments: &[String]) -> Outcome<()> {
     }
     match report.findings.len() {
         0 => Ok(()),
-        n => Err(Failure::new(format!("{n} places break a rule"))),
+        n => Err(Failure::new(format!("{n} violations"))),
     }
 }
 

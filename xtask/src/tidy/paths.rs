@@ -20,12 +20,16 @@ pub fn check(file: &str, text: &str) -> Vec<Finding> {
                 findings.push(Finding::new(
                     file,
                     number + 1,
-                    format!("`{path}` is a path of one machine"),
+                    format!("`{path}` exists on one machine only"),
                 ));
             }
         }
         findings.extend(paths_out(file, line).map(|path| {
-            Finding::new(file, number + 1, format!("`{path}` leads out of the clone"))
+            Finding::new(
+                file,
+                number + 1,
+                format!("`{path}` is outside of the clone"),
+            )
         }));
     }
     findings

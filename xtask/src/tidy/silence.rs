@@ -122,7 +122,7 @@ pub fn check(file: &str, text: &str, counts: &mut BTreeMap<String, usize>) -> Ve
     let refused = |silent: &Silent| emission || silent.bare;
     let (refused, counted): (Vec<Silent>, Vec<Silent>) =
         silent_returns(text).into_iter().partition(refused);
-    let message = "a silent return: report an internal error (`ice`), or state why the answer is legal (`// Not an error: …`)";
+    let message = "silent return: report an internal error (`ice`), or state the reason (`// Not an error: …`)";
     findings.extend(
         refused
             .iter()
@@ -155,8 +155,7 @@ fn wildcards(file: &str, text: &str) -> Vec<Finding> {
         let names = arms.iter().any(|arm| names_region_op(arm));
         let refuses = arms.iter().any(|arm| arm.contains("op_regions("));
         if names && !refuses {
-            let message =
-                "`_` takes ops with regions that the match does not name: name each of them";
+            let message = "a `_` arm matches ops with regions: name each op";
             findings.push(Finding::new(file, number + 1, message));
         }
     }

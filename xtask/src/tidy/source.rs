@@ -106,7 +106,7 @@ fn header(s: &Source, findings: &mut Vec<Finding>) {
     if !s.text.starts_with("//!") {
         findings.push(s.finding(
             0,
-            "a file opens with `//!`: its subject in one line, and its place in the flow",
+            "missing `//!` header: state the subject in one line, and the place in the flow",
         ));
     }
 }
@@ -118,7 +118,7 @@ fn file_size(s: &Source, findings: &mut Vec<Finding>) {
         findings.push(s.finding(
             0,
             format!(
-                "{lines} lines, more than {MAX_FILE_LINES}: the file has more than one subject"
+                "{lines} lines, at most {MAX_FILE_LINES} are allowed: split the file by subject"
             ),
         ));
     }
@@ -130,7 +130,7 @@ fn function_size(s: &Source, findings: &mut Vec<Finding>) {
         let lines = s.text[function.span.clone()].lines().count();
         if lines > MAX_FUNCTION_LINES && !is_table(s, function.span.start) {
             let message = format!(
-                "`{}` has {lines} lines, more than {MAX_FUNCTION_LINES}; a table has the comment `// table`",
+                "`{}` has {lines} lines, at most {MAX_FUNCTION_LINES} are allowed; mark a table with `// table`",
                 function.name
             );
             findings.push(s.finding(function.span.start, message));
@@ -183,12 +183,10 @@ fn prints(s: &Source, findings: &mut Vec<Finding>) {
         return;
     }
     for name in ["print!(", "println!(", "eprint!(", "eprintln!("] {
-        findings.extend(s.uses(name).map(|at| {
-            s.finding(
-                at,
-                "no crate below the command line prints: return the text",
-            )
-        }));
+        findings.extend(
+            s.uses(name)
+                .map(|at| s.finding(at, "only the command line prints: return the text")),
+        );
     }
 }
 
@@ -197,7 +195,7 @@ fn unwraps(s: &Source, findings: &mut Vec<Finding>) {
     let all: Vec<usize> = s.uses(".unwrap()").collect();
     if let Some(&at) = all.get(MAX_UNWRAPS) {
         let message = format!(
-            "{} × `unwrap()`, more than {MAX_UNWRAPS}: return a diagnostic, or state the reason in `expect`",
+            "{} × `unwrap()`, at most {MAX_UNWRAPS} are allowed: return a diagnostic, or state the reason in `expect`",
             all.len()
         );
         findings.push(s.finding(at, message));
@@ -211,7 +209,7 @@ fn unsafe_code(s: &Source, findings: &mut Vec<Finding>) {
         && !UNSAFE_CRATES.contains(&s.package())
         && !s.views.code.contains("#![forbid(unsafe_code)]")
     {
-        findings.push(s.finding(0, "a crate's root has `#![forbid(unsafe_code)]`"));
+        findings.push(s.finding(0, "the crate root lacks `#![forbid(unsafe_code)]`"));
     }
 }
 

@@ -55,7 +55,7 @@ pub fn name(file: &str) -> Option<Finding> {
     Some(Finding::new(
         file,
         1,
-        format!("`{empty}` names no subject: name the file after its subject"),
+        format!("`{empty}` is not a subject: name the file after the subject"),
     ))
 }
 

@@ -139,7 +139,7 @@ pub fn check(file: &str, text: &str) -> Vec<Finding> {
             let lower = paragraph.text.to_lowercase();
             for (term, said) in &candidates {
                 findings.extend(occurrences(&lower, said).map(|at| {
-                    let message = format!("`{said}` is retired: write {}", term.say);
+                    let message = format!("retired word `{said}`: write {}", term.say);
                     Finding::new(file, paragraph.line(at), message)
                 }));
             }

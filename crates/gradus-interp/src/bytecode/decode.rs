@@ -312,7 +312,7 @@ impl<'a> Decoder<'a> {
 
     fn end_op(&mut self) {
         let Some(open) = self.open.pop() else {
-            unreachable!("an op with regions ends that was not begun");
+            unreachable!("every ended op with regions has started");
         };
         self.at = open.op;
         let here = self.next_index();
@@ -358,7 +358,7 @@ impl<'a> Decoder<'a> {
 
     fn repeat(&mut self, values: &[Reg]) {
         let Some((owner, head)) = self.open.last().map(|open| (open.op, open.head)) else {
-            unreachable!("a `repeat` stands in a loop");
+            unreachable!("a `repeat` is in a loop");
         };
         let again = self.emit(Instr::JumpUnless {
             condition: values[0],
@@ -380,7 +380,7 @@ impl<'a> Decoder<'a> {
             .last()
             .map(|open| (open.op, open.head, open.scratch))
         else {
-            return Err("a yield outside every region".into());
+            return Err("a `yield` outside of all regions".into());
         };
         match self.body.kind(owner) {
             OpKind::For { .. } => {
@@ -449,7 +449,7 @@ pub(crate) fn constant(
     Ok(match &constant.kind {
         ConstKind::Int(n) | ConstKind::Float(n) => match Shape::of(unit, constant.ty)? {
             Shape::Num(num) => Value::number(num.bits(), *n),
-            _ => return Err("a constant of a type that cannot hold it".into()),
+            _ => return Err("a constant that the type cannot represent".into()),
         },
         ConstKind::Zero => Shape::of(unit, constant.ty)?.zero(),
         ConstKind::Undef => Value::UNDEF,
@@ -464,6 +464,6 @@ pub(crate) fn constant(
             Value::Bits(base.wrapping_add(*offset as u64))
         }
         ConstKind::DanglingAddress(n) => Value::Bits(u64::from(*n)),
-        ConstKind::Foreign(_) => return Err("a constant that only the host understands".into()),
+        ConstKind::Foreign(_) => return Err("a foreign LLVM constant".into()),
     })
 }

@@ -26,7 +26,7 @@ impl Decoder<'_> {
                 self.parallel(op)
             }
             Yield | Repeat | Return | Unreachable | Resume => self.terminator(op),
-            Foreign(_) => Err("an instruction that only the host understands".into()),
+            Foreign(_) => Err("a foreign LLVM instruction".into()),
         }
     }
 
@@ -96,13 +96,13 @@ impl Decoder<'_> {
             OpKind::Cast(kind) => Instr::Cast(Box::new(CastInfo {
                 op: kind,
                 from: num,
-                to: result.num().ok_or("a conversion to an aggregate")?,
+                to: result.num().ok_or("a cast to an aggregate")?,
                 flags,
                 lanes: (lanes, result.lanes()),
                 a,
                 dst,
             })),
-            _ => return Err("no arithmetic".into()),
+            _ => return Err("an op that is not arithmetic".into()),
         };
         self.emit(instr);
         Ok(())
@@ -114,7 +114,7 @@ impl Decoder<'_> {
         let len = |d: &Self, i: usize| {
             d.operand_shape(op, i)?
                 .lanes()
-                .ok_or(NotExecutable::from("lanes of what is no vector"))
+                .ok_or(NotExecutable::from("a lane access to a non-vector"))
         };
         let instr = match self.body.kind(op) {
             OpKind::Select => Instr::Select {
@@ -161,7 +161,7 @@ impl Decoder<'_> {
                 shape: Box::new(self.result_shape(op)?),
                 dst,
             },
-            _ => return Err("no value".into()),
+            _ => return Err("an op that is not a value op".into()),
         };
         self.emit(instr);
         Ok(())
@@ -239,7 +239,7 @@ impl Decoder<'_> {
                 new: operands[2],
                 dst: self.result(op),
             },
-            _ => return Err("no memory".into()),
+            _ => return Err("an op that is not a memory op".into()),
         };
         self.emit(instr);
         Ok(())
@@ -261,8 +261,10 @@ impl Decoder<'_> {
             let stride = match self.unit.types.get(ty) {
                 _ if depth == 1 => self.unit.layout.size_bytes(self.unit, ty),
                 Type::Struct { fields, .. } => {
-                    let field = self.field(index).ok_or("a field that is no constant")?;
-                    let next = *fields.get(field).ok_or("a field that is not there")?;
+                    let field = self
+                        .field(index)
+                        .ok_or("a field index that is not constant")?;
+                    let next = *fields.get(field).ok_or("a field index out of range")?;
                     let layout = &self.unit.layout;
                     let offset = layout.field_offset_bytes(self.unit, ty, field as u64);
                     info.offset = info.offset.wrapping_add(offset);
@@ -273,7 +275,7 @@ impl Decoder<'_> {
                     ty = *elem;
                     self.unit.layout.size_bytes(self.unit, ty)
                 }
-                _ => return Err("an index into what has no members".into()),
+                _ => return Err("an index into a type without members".into()),
             };
             let bits = self.operand_num(op, depth)?.0.bits();
             if bits > 64 {
@@ -388,7 +390,7 @@ impl Decoder<'_> {
             .map(|(_, id)| constant(self.unit, self.symbols, *id))
             .collect();
         if pad.clauses.iter().any(|(filter, _)| *filter) {
-            return Err("a filter of exceptions".into());
+            return Err("an exception filter".into());
         }
         let clauses = Clauses {
             catches: catches?,

@@ -48,7 +48,10 @@ impl Machine<'_> {
             }
             let wide = site.arg_shapes.get(next).and_then(|s| s.as_ref()?.num());
             if wide.is_some_and(|num| num.bits() > 64) {
-                return fault(TrapKind::Unsupported, "a wide number is printed");
+                return fault(
+                    TrapKind::Unsupported,
+                    "`printf` with a number of more than 64 bits",
+                );
             }
             let bits = defined_arg(args, next)?;
             next += 1;
@@ -89,7 +92,12 @@ impl Machine<'_> {
                 return Ok(text);
             }
             b'f' | b'F' | b'e' | b'E' | b'g' | b'G' => float_text(c, f64::from_bits(bits)),
-            _ => return fault(TrapKind::Unsupported, "a conversion of `printf`"),
+            _ => {
+                return fault(
+                    TrapKind::Unsupported,
+                    "an unsupported conversion in `printf`",
+                );
+            }
         };
         Ok(text.into_bytes())
     }

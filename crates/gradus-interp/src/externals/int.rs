@@ -68,11 +68,8 @@ fn special(id: IntFn, result: &Shape, num: Num, args: &[Value]) -> Eval<Option<V
             }
             _ => Ok(Some(Value::Poison)),
         },
-        IntFn::Vscale => fault(
-            TrapKind::Unsupported,
-            "the machine's vector length is asked for",
-        ),
-        IntFn::Character => fault(TrapKind::Unsupported, "classes of characters are asked for"),
+        IntFn::Vscale => fault(TrapKind::Unsupported, "a query of the vector length"),
+        IntFn::Character => fault(TrapKind::Unsupported, "a query of character classes"),
         IntFn::Abs => {
             let bits = num.bits();
             let poison = args.get(1).and_then(Value::bits) == Some(1);
@@ -158,7 +155,7 @@ fn scalar(id: IntFn, bits: u32, out: u32, n: &[u128]) -> Eval<(Value, Value)> {
             u128::from(a.trailing_zeros() + 1)
         }),
         Abs | Stepvector | ActiveLaneMask | Vscale | Character => {
-            fault(TrapKind::Unsupported, "a function of integers")
+            fault(TrapKind::Unsupported, "an unsupported integer function")
         }
     }
 }

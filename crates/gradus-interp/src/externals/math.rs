@@ -53,7 +53,7 @@ impl Machine<'_> {
         use MultiResultMathFn::*;
         let shape = site.arg_shapes.first().and_then(|s| s.as_ref());
         let Some(Shape::Num(Num::Float(kind))) = shape else {
-            return fault(TrapKind::Unsupported, "two results of a vector's lanes");
+            return fault(TrapKind::Unsupported, "a two-result function of a vector");
         };
         let kind = *kind;
         let size = kind.bits() as usize / 8;
@@ -153,7 +153,10 @@ fn scalar(
                 _ => float64(id, x, n),
             };
             let Some(y) = y else {
-                return fault(TrapKind::Unsupported, "this function of the C library");
+                return fault(
+                    TrapKind::Unsupported,
+                    "an unsupported function of the C library",
+                );
             };
             let operands = &x[..values.len().min(3)];
             Ok(apply_fast_math_flags(
@@ -163,7 +166,10 @@ fn scalar(
                 from_f64(to, y)?,
             ))
         }
-        None => fault(TrapKind::BadCall, "arithmetic gives an aggregate"),
+        None => fault(
+            TrapKind::BadCall,
+            "the result of arithmetic is an aggregate",
+        ),
     }
 }
 
@@ -327,7 +333,10 @@ fn to_integer(id: MathFn, x: f64, n: i64, width: u32) -> Eval<Value> {
             (x as u128).min(crate::values::arith::mask(width)),
         )),
         IsClass => Ok(Value::bool(class(x) & n as u64 != 0)),
-        _ => fault(TrapKind::Unsupported, "this function of the C library"),
+        _ => fault(
+            TrapKind::Unsupported,
+            "an unsupported function of the C library",
+        ),
     }
 }
 

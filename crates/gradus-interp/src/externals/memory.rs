@@ -53,18 +53,21 @@ impl Machine<'_> {
             }
             TapePush | TapeRelease => fault(
                 TrapKind::Unsupported,
-                "a tape's stack is run by its own functions",
+                "the tape stack has separate functions",
             ),
             UsableSize => match self.memory.size(Address(defined_arg(args, 0)?)) {
                 Some(size) => Ok(Outcome::Value(Value::Bits(size))),
-                None => fault(TrapKind::BadAddress, "the address is not that of a block"),
+                None => fault(
+                    TrapKind::BadAddress,
+                    "the address is not the start of a block",
+                ),
             },
         }
     }
 
     fn allocate(&mut self, id: MemoryFn, args: &[Value]) -> Eval<Outcome> {
         let Some(allocation) = id.allocation() else {
-            return fault(TrapKind::Unsupported, "an allocation of no kind");
+            return fault(TrapKind::Unsupported, "the callee is not an allocator");
         };
         let size = match allocation.size {
             AllocationSize::Argument(i) => defined_arg(args, usize::from(i))?,
@@ -93,7 +96,10 @@ impl Machine<'_> {
             let old = Address(defined_arg(args, usize::from(index))?);
             if old.0 != 0 {
                 let Some(kept) = self.memory.size(old) else {
-                    return fault(TrapKind::BadFree, "what is reallocated is no living block");
+                    return fault(
+                        TrapKind::BadFree,
+                        "reallocation of memory that is not a live block",
+                    );
                 };
                 self.record_free(old)?;
                 self.memory.copy(block.0, old.0, kept.min(size))?;
@@ -115,7 +121,7 @@ impl Machine<'_> {
         );
         let distance = target.abs_diff(source);
         if exclusive && distance < size && (distance != 0 || id == MemoryFn::Mempcpy) {
-            return fault(TrapKind::OutOfBounds, "the two ends of a copy overlap");
+            return fault(TrapKind::OutOfBounds, "source and target of a copy overlap");
         }
         self.check_access(source, size, AccessKind::Read)?;
         self.check_access(target, size, AccessKind::Write)?;

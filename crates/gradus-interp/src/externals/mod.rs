@@ -31,7 +31,10 @@ pub(crate) fn defined_arg(args: &[Value], index: usize) -> Eval<u64> {
         Some(Value::Poison | Value::Undef { .. }) => {
             fault(TrapKind::Undefined, "an argument is undefined")
         }
-        _ => fault(TrapKind::BadCall, "an argument does not fit"),
+        _ => fault(
+            TrapKind::BadCall,
+            "an argument has the wrong type or is missing",
+        ),
     }
 }
 
@@ -70,7 +73,7 @@ impl Machine<'_> {
         let name = self.function_name(func);
         fault(
             TrapKind::Unsupported,
-            format!("`{name}` is not run by the interpreter"),
+            format!("the interpreter does not support `{name}`"),
         )
     }
 
@@ -92,7 +95,7 @@ impl Machine<'_> {
             }
             Assume => match args.first() {
                 Some(Value::Bits(bits)) if bits & 1 == 1 => Ok(Outcome::Nothing),
-                Some(Value::Bits(_)) => fault(TrapKind::Unreachable, "an assumption does not hold"),
+                Some(Value::Bits(_)) => fault(TrapKind::Unreachable, "an assumption is false"),
                 _ => fault(TrapKind::Undefined, "an assumption is undefined"),
             },
             InvariantGroup | Expect | Annotation | ThreadlocalAddress => Ok(Outcome::Value(
@@ -122,7 +125,7 @@ impl Machine<'_> {
                 let ty = defined_arg(args, 0)?;
                 Ok(Outcome::Value(Value::Bits(self.type_id(ty))))
             }
-            Trap | DebugTrap => fault(TrapKind::Abort, "the program stops itself"),
+            Trap | DebugTrap => fault(TrapKind::Abort, "the program executes a trap"),
             InvariantEnd | Prefetch | Debug | NoaliasScopeDecl | SideEffect | DoNothing
             | VarAnnotation | FakeUse => Ok(Outcome::Nothing),
             Frame | Counter | FloatEnvironment | VaStart | VaEnd | VaCopy => self.unsupported(func),
@@ -193,7 +196,7 @@ impl Machine<'_> {
             SystemFn::Exit => match args.first() {
                 Some(_) => fault(
                     TrapKind::Exit(defined_arg(args, 0)? as i32),
-                    "the program ends",
+                    "the program exits",
                 ),
                 None => fault(TrapKind::Abort, "the program aborts"),
             },
@@ -309,7 +312,7 @@ impl Machine<'_> {
             }
             ExceptionFn::Throw if args.is_empty() => match self.caught.last() {
                 Some(&object) => Ok(Outcome::Throw(object)),
-                None => fault(TrapKind::Uncaught, "there is no exception to throw again"),
+                None => fault(TrapKind::Uncaught, "rethrow without a caught exception"),
             },
             ExceptionFn::Throw => {
                 let object = defined_arg(args, 0)?;
@@ -332,7 +335,7 @@ impl Machine<'_> {
                 fault(TrapKind::Uncaught, "the C++ library throws an exception")
             }
             ExceptionFn::Panic => fault(TrapKind::Abort, "the program panics"),
-            ExceptionFn::NoReturn => fault(TrapKind::Abort, "the program ends"),
+            ExceptionFn::NoReturn => fault(TrapKind::Abort, "the program exits"),
             ExceptionFn::Personality => self.unsupported(func),
         }
     }

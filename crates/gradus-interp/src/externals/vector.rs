@@ -20,7 +20,7 @@ impl Machine<'_> {
     ) -> Eval<Outcome> {
         let vector = args.len().saturating_sub(1);
         let Some((num, len)) = lanes(site, vector) else {
-            return fault(TrapKind::BadCall, "a reduction of what is no vector");
+            return fault(TrapKind::BadCall, "a reduction of a non-vector");
         };
         let mut elements = (0..len).map(|i| args[vector].lane(i));
         let start = match vector {
@@ -74,7 +74,7 @@ impl Machine<'_> {
                 .and_then(|(_, s)| Some((s.num()?, s.lanes()?))),
         };
         let (Some((num, len)), Some(mask_value)) = (shape, args.get(mask)) else {
-            return fault(TrapKind::BadCall, "a masked access of what is no vector");
+            return fault(TrapKind::BadCall, "a masked access of a non-vector");
         };
         let stride = u64::from(num.bits().div_ceil(8));
         let lane_shape = Shape::Num(num);

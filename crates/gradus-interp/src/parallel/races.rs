@@ -230,7 +230,7 @@ impl Machine<'_> {
                 Some(word) => fault(
                     TrapKind::Race,
                     format!(
-                        "strands that may run at the same time meet in the {size} bytes at {:#x}",
+                        "data race between parallel strands on the {size} bytes at {:#x}",
                         word.max(address)
                     ),
                 ),

@@ -98,7 +98,10 @@ impl Machine<'_> {
                 }
                 Ok(Flow::Next)
             }
-            _ => fault(TrapKind::Unsupported, "an instruction of no kind"),
+            _ => fault(
+                TrapKind::Unsupported,
+                "an instruction outside of this group",
+            ),
         }
     }
 
@@ -130,7 +133,7 @@ impl Machine<'_> {
         for &extent in extents {
             let extent = self.defined(at, extent, "an extent")?;
             let Some(product) = total.checked_mul(extent) else {
-                return fault(TrapKind::Limit, "too many iterations");
+                return fault(TrapKind::Limit, "too many loop iterations");
             };
             total = product;
         }
@@ -191,10 +194,10 @@ impl Machine<'_> {
             asked
         };
         if total > MAX_RANKS {
-            return fault(TrapKind::Limit, "too many ranks");
+            return fault(TrapKind::Limit, "the team has too many ranks");
         }
         let Some(frame) = self.strand.frames.last().cloned() else {
-            return fault(TrapKind::BadCall, "nothing is running");
+            return fault(TrapKind::BadCall, "the call stack is empty");
         };
         let window = at.base..at.base + at.code.registers as usize;
         let sizes: Vec<u64> = match open {
@@ -272,7 +275,7 @@ impl Machine<'_> {
     fn next_rank(&mut self) -> Eval<Flow> {
         loop {
             let Some(group) = self.groups.last_mut() else {
-                return fault(TrapKind::BadCall, "no ranks are running");
+                return fault(TrapKind::BadCall, "no `spmd` is running");
             };
             while group.next < group.order.len() {
                 let rank = group.order[group.next];
@@ -327,10 +330,7 @@ impl Machine<'_> {
     /// Waits at a barrier for the other ranks; ended ranks do not count.
     fn barrier(&mut self, grid: bool) -> Eval<Flow> {
         if grid && self.groups.len() > 1 {
-            return fault(
-                TrapKind::Unsupported,
-                "a barrier across the blocks of a grid",
-            );
+            return fault(TrapKind::Unsupported, "a grid barrier inside a block");
         }
         if self.strand.rank.is_none() {
             return Ok(Flow::Next);
@@ -381,7 +381,7 @@ impl Machine<'_> {
         let count = self.defined(at, count, "a trip count")?;
         let (rank, ranks) = self.strand.rank.unwrap_or((0, 1));
         let chunk = match (chunk, schedule) {
-            (Some(chunk), _) => self.defined(at, chunk, "a chunk")?.max(1),
+            (Some(chunk), _) => self.defined(at, chunk, "a chunk size")?.max(1),
             (None, Schedule::Static) => 0,
             (None, Schedule::Dynamic | Schedule::Guided) => 1,
         };

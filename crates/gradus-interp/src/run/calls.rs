@@ -15,11 +15,14 @@ impl Machine<'_> {
         let code = self.code(func)?;
         if args.len() < code.params.len() || (args.len() > code.params.len() && !code.variadic) {
             let name = &self.unit.functions[func].name;
-            let text = format!("`{name}` takes {} arguments", code.params.len());
+            let text = format!(
+                "the call of `{name}` does not pass {} arguments",
+                code.params.len()
+            );
             return fault(TrapKind::BadCall, text);
         }
         if self.strand.frames.len() >= self.options.max_calls {
-            return fault(TrapKind::Limit, "calls nest too deeply");
+            return fault(TrapKind::Limit, "the call stack is too deep");
         }
         let base = self.strand.regs.len();
         let objects = self.strand.objects.len();
@@ -31,7 +34,7 @@ impl Machine<'_> {
         }
         for &(index, size, align) in &code.byval_params {
             let Some(Value::Bits(from)) = args.get(index) else {
-                return fault(TrapKind::Undefined, "an argument to be copied is undefined");
+                return fault(TrapKind::Undefined, "a `byval` argument is undefined");
             };
             let copy = self
                 .memory
@@ -53,9 +56,9 @@ impl Machine<'_> {
     pub(crate) fn execute_call(&mut self, at: &At, site: &CallSite) -> Eval<Flow> {
         let mut callee = site.callee;
         if let Callee::Value(reg) = callee {
-            let address = self.defined(at, reg, "the function called")?;
+            let address = self.defined(at, reg, "the called address")?;
             let Some(func) = self.memory.function(address) else {
-                return fault(TrapKind::BadCall, "the address called is no function");
+                return fault(TrapKind::BadCall, "the called address is not a function");
             };
             callee = match self.unit.known(func) {
                 Some(known) if self.unit.functions[func].body.is_none() => {
@@ -81,7 +84,7 @@ impl Machine<'_> {
                     Outcome::Throw(object) => self.unwind(object),
                 };
             }
-            Callee::Value(_) => return fault(TrapKind::BadCall, "the function is not known"),
+            Callee::Value(_) => return fault(TrapKind::BadCall, "the called function is unknown"),
         };
         let pc = self.pc;
         if let Some(frame) = self.strand.frames.last_mut() {
@@ -94,7 +97,7 @@ impl Machine<'_> {
     /// Returns from the current function and passes the result to the caller.
     pub(crate) fn return_from_call(&mut self, value: Option<Value>) -> Eval<Flow> {
         if self.strand.frames.len() == 1 && !self.groups.is_empty() {
-            return fault(TrapKind::Unsupported, "a return out of a parallel region");
+            return fault(TrapKind::Unsupported, "a `return` out of a parallel region");
         }
         self.pop_frame();
         let Some(caller) = self.strand.frames.last_mut() else {
@@ -106,7 +109,7 @@ impl Machine<'_> {
             let slot = caller.base + *dst as usize;
             match value {
                 Some(value) => self.strand.regs[slot] = value,
-                None => return fault(TrapKind::BadCall, "the function called gives no result"),
+                None => return fault(TrapKind::BadCall, "the called function returns no result"),
             }
         }
         caller.pc += 1;
@@ -163,7 +166,7 @@ impl Machine<'_> {
                 self.pc = frame.pc;
             }
         }
-        fault(TrapKind::Uncaught, "nobody catches an exception")
+        fault(TrapKind::Uncaught, "uncaught exception")
     }
 
     /// Returns the selector of the clause that handles an exception, 0 for a cleanup; `None` if no clause

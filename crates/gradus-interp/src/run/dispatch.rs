@@ -35,7 +35,7 @@ impl Machine<'_> {
     pub(crate) fn run(&mut self) -> Eval<Option<Value>> {
         loop {
             let Some(frame) = self.strand.frames.last() else {
-                return fault(TrapKind::BadCall, "nothing is running");
+                return fault(TrapKind::BadCall, "the call stack is empty");
             };
             let code = Rc::clone(&frame.code);
             let at = At {
@@ -47,12 +47,12 @@ impl Machine<'_> {
                 self.pc = pc;
                 self.steps += 1;
                 if self.steps > self.options.max_steps {
-                    return fault(TrapKind::Limit, "the program runs too long");
+                    return fault(TrapKind::Limit, "the program exceeds the step limit");
                 }
                 let Some(instr) = code.instrs.get(pc as usize) else {
                     return fault(
                         TrapKind::Unreachable,
-                        "control runs off the end of the body",
+                        "control reaches the end of the body without a terminator",
                     );
                 };
                 match self.step(&at, instr)? {
@@ -214,12 +214,12 @@ impl Machine<'_> {
             } => {
                 let key = match self.get(at, *value) {
                     Value::Wide(bits) => **bits,
-                    _ => u128::from(self.defined(at, *value, "the value of a switch")?),
+                    _ => u128::from(self.defined(at, *value, "the operand of a `switch`")?),
                 };
                 let place = cases.iter().find(|(case, _)| *case == key);
                 Ok(Flow::To(place.map_or(*default, |(_, place)| *place)))
             }
-            Instr::Unreachable => fault(TrapKind::Unreachable, "`unreachable` is reached"),
+            Instr::Unreachable => fault(TrapKind::Unreachable, "execution reaches `unreachable`"),
             Instr::NotExecutable(why) => fault(TrapKind::Unsupported, format!("cannot run {why}")),
             Instr::Resume(value) => match self.get(at, *value).lane(0) {
                 Value::Bits(object) => self.unwind(object),
@@ -273,7 +273,7 @@ impl Machine<'_> {
             dst,
         } = instr
         else {
-            return fault(TrapKind::BadCall, "no arithmetic of two numbers");
+            return fault(TrapKind::BadCall, "not a binary operation");
         };
         let (a, b) = (self.get(at, *a).clone(), self.get(at, *b).clone());
         let value = zip_lanes(*lanes, &a, &b, |a, b| {
@@ -440,7 +440,12 @@ impl Machine<'_> {
                 let one = |a: &Value, b: &Value| apply_reduction(*op, *num, a, b);
                 (*total, zip_lanes(*lanes, get(total), get(value), one)?)
             }
-            _ => return fault(TrapKind::Unsupported, "an instruction of no kind"),
+            _ => {
+                return fault(
+                    TrapKind::Unsupported,
+                    "an instruction outside of this group",
+                );
+            }
         })
     }
 }

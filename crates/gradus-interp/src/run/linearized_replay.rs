@@ -128,7 +128,7 @@ impl ReplayState {
 }
 
 fn diverged<T>(what: &str) -> Eval<T> {
-    let text = format!("{what} that the earlier run had not");
+    let text = format!("the run diverges from the recorded run at {what}");
     fault(TrapKind::BadCall, text)
 }
 

@@ -306,7 +306,7 @@ impl<'u> Machine<'u> {
         match self.unit.function(name) {
             Some(func) => self.call_function(func, args),
             None => {
-                let text = format!("there is no function `{name}`");
+                let text = format!("undefined function `{name}`");
                 self.with_position(fault(TrapKind::BadCall, text))
             }
         }
@@ -352,7 +352,10 @@ impl<'u> Machine<'u> {
         }
         let function = &self.unit.functions[func];
         let Some(body) = &function.body else {
-            let text = format!("`{}` has no body and is not known", function.name);
+            let text = format!(
+                "`{}` has no body and is not a known external function",
+                function.name
+            );
             return fault(TrapKind::Unsupported, text);
         };
         let code = Rc::new(decode(self.unit, &self.symbols, func, body));

@@ -78,7 +78,7 @@ impl Machine<'_> {
                 let expected = self.get(at, *expected);
                 let equal = int_compare(IntPredicate::Eq, num.bits(), false, &old, expected);
                 let Value::Bits(equal) = equal else {
-                    return fault(TrapKind::Undefined, "what is exchanged is undefined");
+                    return fault(TrapKind::Undefined, "an operand of `cmpxchg` is undefined");
                 };
                 if equal == 1 {
                     let new = self.get(at, *new).clone();
@@ -103,7 +103,10 @@ impl Machine<'_> {
                 };
                 self.set(at, *dst, Value::ptr(address))
             }
-            _ => fault(TrapKind::Unsupported, "an instruction of no kind"),
+            _ => fault(
+                TrapKind::Unsupported,
+                "an instruction outside of this group",
+            ),
         }
     }
 

@@ -76,7 +76,7 @@ fn int_binary(op: BinaryOp, bits: u32, flags: Flags, a: u128, b: u128) -> Eval<V
             return fault(TrapKind::Division, "division by zero");
         }
         if matches!(op, SDiv | SRem) && sb == -1 && sa == signed(bits, 1 << (bits - 1)) {
-            return fault(TrapKind::Division, "a signed division overflows");
+            return fault(TrapKind::Division, "signed division overflow");
         }
     }
     let shift = b as u32;
@@ -146,7 +146,7 @@ fn violates_flags(op: BinaryOp, bits: u32, flags: Flags, ab: (u128, u128), resul
 fn undefined_binary(op: BinaryOp, bits: u32, a: &Value, b: &Value) -> Eval<Value> {
     use BinaryOp::*;
     if is_division(op) && b.wide().is_none() {
-        return fault(TrapKind::Undefined, "division by an undefined number");
+        return fault(TrapKind::Undefined, "division by an undefined value");
     }
     if matches!((a, b), (Value::Poison, _) | (_, Value::Poison)) {
         return Ok(Value::Poison);

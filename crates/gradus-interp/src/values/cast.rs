@@ -46,7 +46,10 @@ fn scalar(info: &CastInfo, a: &Value) -> Eval<Value> {
                 }
                 (Num::Float(kind), Num::Int(bits)) => to_int(info.op, kind, bits, n),
                 (Num::Int(bits), Num::Float(kind)) => from_int(info, bits, kind, n),
-                _ => fault(TrapKind::Unsupported, "a conversion between these types"),
+                _ => fault(
+                    TrapKind::Unsupported,
+                    "an unsupported cast between these types",
+                ),
             }
         }
     }

@@ -51,9 +51,7 @@ impl Shape {
     pub fn of(unit: &Unit, ty: TypeId) -> Result<Shape, &'static str> {
         match unit.types.get(ty) {
             Type::Int(_) | Type::Float(_) | Type::Ptr(_) => num(unit, ty).map(Shape::Num),
-            Type::Vector { scalable: true, .. } => {
-                Err("vectors of a length that the machine decides")
-            }
+            Type::Vector { scalable: true, .. } => Err("scalable vectors"),
             Type::Vector { elem, len, .. } => Ok(Shape::Vector(num(unit, *elem)?, *len)),
             Type::Array { elem, len } => {
                 if *len > 1 << 20 {
@@ -168,7 +166,7 @@ fn num(unit: &Unit, ty: TypeId) -> Result<Num, &'static str> {
         Type::Int(_) => Err("integers of more than 128 bits"),
         Type::Float(kind) => Ok(Num::Float(kind)),
         Type::Ptr(space) if unit.layout.pointer_size_bytes(space) == 8 => Ok(Num::Int(64)),
-        Type::Ptr(_) => Err("pointers that are not of 8 bytes"),
+        Type::Ptr(_) => Err("pointers of a size other than 8 bytes"),
         _ => Err("values of this type"),
     }
 }
@@ -218,7 +216,7 @@ fn load_packed(memory: &Memory, address: u64, num: Num, len: u32) -> Eval<Value>
     if total > 128 {
         return fault(
             TrapKind::Unsupported,
-            "long vectors of odd integers in memory",
+            "vectors of more than 128 bits with non-byte-sized integers in memory",
         );
     }
     let whole = load_num(memory, address, Num::Int(total))?;
@@ -234,7 +232,7 @@ fn store_packed(memory: &mut Memory, address: u64, num: Num, len: u32, value: &V
     if total > 128 {
         return fault(
             TrapKind::Unsupported,
-            "long vectors of odd integers in memory",
+            "vectors of more than 128 bits with non-byte-sized integers in memory",
         );
     }
     let mut whole = 0u128;

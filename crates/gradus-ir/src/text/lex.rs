@@ -140,7 +140,7 @@ impl<'a> Lexer<'a> {
                 let digits = self.run(|b| b.is_ascii_digit());
                 match digits.parse() {
                     Ok(n) => Ok(TokenKind::Hash(n)),
-                    Err(_) => self.error("a number follows `#`"),
+                    Err(_) => self.error("expected a number after `#`"),
                 }
             }
             b'"' => self.string().map(TokenKind::Text),
@@ -158,7 +158,7 @@ impl<'a> Lexer<'a> {
                     }
                     None => {
                         let sign = rest.chars().next().unwrap_or(' ');
-                        self.error(format!("`{sign}` does not begin anything"))
+                        self.error(format!("unexpected character `{sign}`"))
                     }
                 }
             }
@@ -173,7 +173,7 @@ impl<'a> Lexer<'a> {
         }
         let name = self.run(is_word);
         match name.is_empty() {
-            true => self.error("a name is missing"),
+            true => self.error("expected a name"),
             false => Ok((name.to_string(), false)),
         }
     }
@@ -198,7 +198,7 @@ impl<'a> Lexer<'a> {
             self.at += 1;
             self.at += usize::from(matches!(self.peek(0), b'-' | b'+'));
             if self.run(|b| b.is_ascii_digit()).is_empty() {
-                return self.error("an exponent needs digits");
+                return self.error("expected digits in the exponent");
             }
         }
         let text = self.text[start..self.at].to_string();
@@ -214,8 +214,8 @@ impl<'a> Lexer<'a> {
         let mut bytes = Vec::new();
         loop {
             match self.peek(0) {
-                _ if self.at >= self.text.len() => return self.error("a string does not end"),
-                b'\n' => return self.error("a string does not end on its line"),
+                _ if self.at >= self.text.len() => return self.error("unterminated string"),
+                b'\n' => return self.error("unterminated string: a string cannot span lines"),
                 b'"' => {
                     self.at += 1;
                     break;
@@ -231,7 +231,7 @@ impl<'a> Lexer<'a> {
         }
         match String::from_utf8(bytes) {
             Ok(text) => Ok(text),
-            Err(_) => self.error("a string is not UTF-8"),
+            Err(_) => self.error("the string is not valid UTF-8"),
         }
     }
 
@@ -247,7 +247,7 @@ impl<'a> Lexer<'a> {
                 self.at += 3;
                 Ok(byte)
             }
-            None => self.error("an escape is `\\\\`, `\\\"` or two hexadecimal digits"),
+            None => self.error("invalid escape: expected `\\\\`, `\\\"` or two hexadecimal digits"),
         }
     }
 }

@@ -62,6 +62,6 @@ impl TextError {
         };
         Diagnostic::error(Code::BadText, self.message)
             .at(Some(span), "here")
-            .help("the text form is described in the header of `text/mod.rs` of gradus-ir")
+            .help("the header of `text/mod.rs` in gradus-ir describes the text form")
     }
 }

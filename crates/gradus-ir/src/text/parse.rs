@@ -138,7 +138,7 @@ impl Parser {
     pub(super) fn expect(&mut self, sign: &str) -> Result<(), TextError> {
         match self.eat(sign) {
             true => Ok(()),
-            false => self.error(format!("`{sign}` is missing here")),
+            false => self.error(format!("expected `{sign}`")),
         }
     }
     pub(super) fn word(&self) -> Option<&str> {
@@ -157,7 +157,7 @@ impl Parser {
             TokenKind::Text(text) => Ok(text),
             _ => {
                 self.at -= 1;
-                self.error("a string in quotes is missing here")
+                self.error("expected a string in quotes")
             }
         }
     }
@@ -172,7 +172,7 @@ impl Parser {
                 self.at += 1;
                 Ok(n)
             }
-            None => self.error("a whole number that fits is missing here"),
+            None => self.error("expected an integer in range"),
         }
     }
     pub(super) fn symbol_name(&mut self) -> Result<String, TextError> {
@@ -182,7 +182,7 @@ impl Parser {
                 self.at += 1;
                 Ok(name)
             }
-            _ => self.error("a name with `@` is missing here"),
+            _ => self.error("expected a name with `@`"),
         }
     }
     pub(super) fn symbol(&mut self) -> Result<Symbol, TextError> {
@@ -190,7 +190,7 @@ impl Parser {
         let name = self.symbol_name()?;
         match self.unit.symbol(&name) {
             Some(symbol) => Ok(symbol),
-            None => self.error_at(&token, format!("nothing here is called `@{name}`")),
+            None => self.error_at(&token, format!("undefined symbol `@{name}`")),
         }
     }
     /// Parses a comma-separated list between brackets.
@@ -248,12 +248,12 @@ impl Parser {
         loop {
             match self.peek() {
                 TokenKind::End if depth == 0 => return Ok(()),
-                TokenKind::End => return self.error("a closing bracket is missing"),
+                TokenKind::End => return self.error("expected a closing bracket"),
                 _ if depth == 0 && self.token().first => return Ok(()),
                 TokenKind::Punct("{" | "(" | "[") => depth += 1,
                 TokenKind::Punct("}" | ")" | "]") => match depth.checked_sub(1) {
                     Some(less) => depth = less,
-                    None => return self.error("a bracket closes that was never opened"),
+                    None => return self.error("unmatched closing bracket"),
                 },
                 _ => {}
             }
@@ -266,7 +266,7 @@ impl Parser {
         let name = self.symbol_name()?;
         match self.unit.symbol(&name) {
             None => Ok(name),
-            Some(_) => self.error_at(&token, format!("`@{name}` stands here twice")),
+            Some(_) => self.error_at(&token, format!("`@{name}` is defined twice")),
         }
     }
 
@@ -352,20 +352,20 @@ impl Parser {
                 "from" => match self.symbol()? {
                     Symbol::Func(from) => self.unit.functions[id].derived_from = Some(from),
                     Symbol::Global(_) => {
-                        return self.error_at(&token, "a function derives from a function");
+                        return self.error_at(&token, "`from` needs the name of a function");
                     }
                 },
                 "source" => self.unit.functions[id].source_name = Some(self.text()?),
                 "at" => self.unit.functions[id].span = Some(self.span()?),
                 _ => {
-                    return self.error_at(&token, format!("`{word}` is no property of a function"));
+                    return self.error_at(&token, format!("unknown function property `{word}`"));
                 }
             }
         }
         if !header.has_body {
             return match self.token().first || *self.peek() == TokenKind::End {
                 true => Ok(false),
-                false => self.error("a declaration ends here"),
+                false => self.error("expected the end of the declaration"),
             };
         }
         self.expect("{")?;
@@ -420,7 +420,7 @@ impl Parser {
             }
             let token = self.advance();
             let TokenKind::Word(word) = &token.kind else {
-                return self.error_at(&token, "a property of a global or `=` is missing here");
+                return self.error_at(&token, "expected a property of a global or `=`");
             };
             if let Some(linkage) = linkage(word) {
                 self.unit.globals[id].linkage = linkage;
@@ -443,10 +443,10 @@ impl Parser {
                 "from" => match self.symbol()? {
                     Symbol::Global(from) => self.unit.globals[id].derived_from = Some(from),
                     Symbol::Func(_) => {
-                        return self.error_at(&token, "a global derives from a global");
+                        return self.error_at(&token, "`from` needs the name of a global");
                     }
                 },
-                _ => return self.error_at(&token, format!("`{word}` is no property of a global")),
+                _ => return self.error_at(&token, format!("unknown global property `{word}`")),
             }
         }
         Ok(())
@@ -460,7 +460,7 @@ impl Parser {
             let digits = self.text()?;
             match hex_bytes(&digits) {
                 Some(bytes) => bytes,
-                None => return self.error("initial bytes are pairs of hexadecimal digits"),
+                None => return self.error("expected pairs of hexadecimal digits"),
             }
         } else {
             self.number_bytes(ty)?
@@ -485,12 +485,13 @@ impl Parser {
     fn number_bytes(&mut self, ty: TypeId) -> Result<Vec<u8>, TextError> {
         let start = self.token().clone();
         let Some((elem, count)) = number_array(&self.unit, ty) else {
-            return self.error("initial bytes of this type are `zero N` or `hex \"…\"`");
+            return self
+                .error("expected `zero N` or `hex \"…\"` as the initial bytes of this type");
         };
         let size = self.unit.layout.store_bytes(&self.unit, elem) as usize;
         let words = self.list("[", "]", |p| p.number_bits(elem))?;
         if words.len() as u64 != count || !self.unit.layout.little_endian {
-            return self.error_at(&start, format!("the type holds {count} numbers"));
+            return self.error_at(&start, format!("expected {count} numbers for this type"));
         }
         let bytes = words.iter().flat_map(|w| w.to_le_bytes()[..size].to_vec());
         Ok(bytes.collect())

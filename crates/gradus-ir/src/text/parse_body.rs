@@ -83,7 +83,7 @@ impl<'a> BodyParser<'a> {
         for (op, index, token) in std::mem::take(&mut self.unresolved) {
             match self.values.get(&key(&token)) {
                 Some(&value) => self.body.set_operand(op, index, value),
-                None => return self.parser.error_at(&token, "nothing defines this value"),
+                None => return self.parser.error_at(&token, "undefined value"),
             }
         }
         Ok(self.body)
@@ -91,9 +91,7 @@ impl<'a> BodyParser<'a> {
 
     fn define(&mut self, value: Value, token: &Token) -> Result<(), TextError> {
         let TokenKind::Local(name, quoted) = &token.kind else {
-            return self
-                .parser
-                .error_at(token, "a name with `%` is missing here");
+            return self.parser.error_at(token, "expected a name with `%`");
         };
         if self.values.insert(key(token), value).is_some() {
             return self
@@ -162,7 +160,7 @@ impl<'a> BodyParser<'a> {
         let results = self.result_types(&start, &head, &operand_types)?;
         if results.len() != names.len() {
             let message = format!(
-                "the op has {} results and {} names stand before it",
+                "the op has {} results, but {} result names",
                 results.len(),
                 names.len()
             );
@@ -190,7 +188,7 @@ impl<'a> BodyParser<'a> {
         })?;
         for (token, index) in head.params {
             if self.body.op_regions(op).is_empty() {
-                return self.parser.error_at(&token, "a region must follow");
+                return self.parser.error_at(&token, "expected a region");
             }
             let value = self.body.add_param(self.region, operand_types[index]);
             self.define(value, &token)?;
@@ -266,7 +264,7 @@ impl<'a> BodyParser<'a> {
             return Ok(Vec::new());
         };
         if !types.is_empty() && head.args.iter().any(|a| matches!(a, Arg::Forward(_))) {
-            let message = "an operand is defined later: the op needs `->` and its result types";
+            let message = "an operand is defined later: write `->` and the result types";
             return self.parser.error_at(start, message);
         }
         let ids = types.into_iter().map(|t| t.intern(&mut self.parser.unit));
@@ -274,7 +272,7 @@ impl<'a> BodyParser<'a> {
             Some(ids) => Ok(ids),
             None => self.parser.error_at(
                 start,
-                "the operands do not tell the result's type: `->` and a type are missing",
+                "the operands do not imply the result types: write `->` and the types",
             ),
         }
     }
@@ -284,8 +282,8 @@ impl<'a> BodyParser<'a> {
     fn head(&mut self) -> Result<OpHead, TextError> {
         let kind = match self.parser.word().map(|w| self.parser.mnemonics.get(w)) {
             Some(Some(kind)) => kind.clone(),
-            Some(None) => return self.parser.error("there is no op of this name"),
-            None => return self.parser.error("an op is missing here"),
+            Some(None) => return self.parser.error("unknown op"),
+            None => return self.parser.error("expected an op"),
         };
         self.parser.at += 1;
         let mut head = OpHead {
@@ -490,7 +488,7 @@ impl<'a> BodyParser<'a> {
             false => match self.declared_type(head.args.first()) {
                 Some(ty) => ty,
                 None => {
-                    let message = "a call of this callee ends in `:` and a function type";
+                    let message = "expected `:` and a function type after a call of this callee";
                     return self.parser.error_at(&start, message);
                 }
             },

@@ -51,10 +51,12 @@ impl Parser {
 
     fn nested_type(&mut self, depth: u32) -> Result<TypeId, TextError> {
         if depth > MAX_NESTING {
-            return self.error(format!("a type nests deeper than {MAX_NESTING} levels"));
+            return self.error(format!(
+                "the type is nested more than {MAX_NESTING} levels deep"
+            ));
         }
         if !self.at_type() {
-            return self.error("a type is missing here");
+            return self.error("expected a type");
         }
         let token = self.advance();
         let ty = match &token.kind {
@@ -68,7 +70,7 @@ impl Parser {
                 };
                 return match self.type_names.get(&(name.clone(), number)) {
                     Some(id) => Ok(*id),
-                    None => self.error_at(&token, format!("no line before defines `${name}`")),
+                    None => self.error_at(&token, format!("no earlier line defines `${name}`")),
                 };
             }
             TokenKind::Punct("[") => {
@@ -97,7 +99,7 @@ impl Parser {
             }
             TokenKind::Punct(_) => self.vector_type(depth)?,
             TokenKind::Word(word) => self.word_type(&word.clone(), depth)?,
-            _ => return self.error_at(&token, "a type is missing here"),
+            _ => return self.error_at(&token, "expected a type"),
         };
         Ok(self.unit.types.intern(ty))
     }
@@ -157,7 +159,7 @@ impl Parser {
     fn expect_x(&mut self) -> Result<(), TextError> {
         match self.eat_word("x") {
             true => Ok(()),
-            false => self.error("`x` is missing here"),
+            false => self.error("expected `x`"),
         }
     }
 
@@ -165,7 +167,7 @@ impl Parser {
     pub(super) fn named_type(&mut self) -> Result<(), TextError> {
         let token = self.advance();
         let TokenKind::TypeName(name) = &token.kind else {
-            return self.error_at(&token, "a name with `$` is missing here");
+            return self.error_at(&token, "expected a name with `$`");
         };
         let number = match *self.peek() {
             TokenKind::Hash(number) => {
@@ -204,7 +206,9 @@ impl Parser {
         depth: u32,
     ) -> Result<ConstId, TextError> {
         if depth > MAX_NESTING {
-            return self.error(format!("a constant nests deeper than {MAX_NESTING} levels"));
+            return self.error(format!(
+                "the constant is nested more than {MAX_NESTING} levels deep"
+            ));
         }
         let literal = expected.is_some() && self.is_punct("{");
         let expected = match !literal && self.at_type() {
@@ -229,9 +233,9 @@ impl Parser {
             TokenKind::Word(word) if word == "null" => Type::Ptr(0),
             TokenKind::Word(word) if word == "true" || word == "false" => Type::Int(1),
             TokenKind::Word(word) if needs_type.contains(&word.as_str()) => {
-                return self.error("this constant needs its type before it");
+                return self.error("this constant needs a type prefix");
             }
-            _ => return self.error("a value is missing here"),
+            _ => return self.error("expected a value"),
         };
         Ok(self.unit.types.intern(ty))
     }
@@ -272,10 +276,10 @@ impl Parser {
                     "no_object" => self.no_object(ty),
                     "foreign" => Ok(ConstKind::Foreign(self.number()?)),
                     "splat" => self.splat(ty, depth),
-                    _ => self.error_at(&token, format!("`{word}` is no constant")),
+                    _ => self.error_at(&token, format!("unknown constant `{word}`")),
                 }
             }
-            _ => self.error("a value is missing here"),
+            _ => self.error("expected a value"),
         }
     }
 
@@ -283,7 +287,7 @@ impl Parser {
         let number: u16 = self.number()?;
         if number == 0 || number >= MIN_OBJECT_ADDRESS || !self.unit.types.is_ptr(ty) {
             return self.error(format!(
-                "an address without an object is one from 1 to {}",
+                "`no_object` needs a pointer type and an address from 1 to {}",
                 MIN_OBJECT_ADDRESS - 1
             ));
         }
@@ -293,11 +297,11 @@ impl Parser {
     fn splat(&mut self, ty: TypeId, depth: u32) -> Result<ConstKind, TextError> {
         let len: u32 = self.number()?;
         if len > MAX_SPLAT {
-            return self.error(format!("more than {MAX_SPLAT} equal elements"));
+            return self.error(format!("`splat` has more than {MAX_SPLAT} elements"));
         }
         let elem = match *self.unit.types.get(ty) {
             Type::Vector { elem, .. } | Type::Array { elem, .. } => elem,
-            _ => return self.error("only vectors and arrays have equal elements"),
+            _ => return self.error("`splat` needs a vector or array type"),
         };
         let member = self.nested_constant(Some(elem), depth + 1)?;
         Ok(ConstKind::Aggregate(vec![member; len as usize]))
@@ -319,7 +323,7 @@ impl Parser {
         match *self.unit.types.get(ty) {
             Type::Int(bits) => self.int_literal(bits).map(ConstKind::Int),
             Type::Float(kind) => self.float_literal(kind).map(ConstKind::Float),
-            _ => self.error("a number is of an integer or floating-point type"),
+            _ => self.error("a number needs an integer or floating-point type"),
         }
     }
 
@@ -336,7 +340,7 @@ impl Parser {
                 n.map(|n| n as u128 & mask)
             }
             TokenKind::Int(text) => text.parse().ok(),
-            _ => return self.error("an integer has no point or exponent"),
+            _ => return self.error("an integer cannot have a decimal point or an exponent"),
         };
         match value.filter(|n| *n <= mask) {
             Some(n) => {
@@ -362,7 +366,7 @@ impl Parser {
                 self.at += 1;
                 Ok(bits)
             }
-            None => self.error("this is no number of its format"),
+            None => self.error("the number is not valid in this floating-point format"),
         }
     }
 
@@ -370,7 +374,7 @@ impl Parser {
     pub(super) fn number_bits(&mut self, elem: TypeId) -> Result<u64, TextError> {
         match self.number_literal(elem)? {
             ConstKind::Int(bits) | ConstKind::Float(bits) => Ok(bits as u64),
-            _ => self.error("a number is missing here"),
+            _ => self.error("expected a number"),
         }
     }
 }

@@ -30,7 +30,7 @@ impl Parser {
             ("tbaa", self.unit.tbaa_types.len(), self.tbaa_types.len()),
         ];
         match defined.iter().find(|(_, lines, numbers)| lines != numbers) {
-            Some((word, ..)) => self.error(format!("a number of `{word}` stands on two lines")),
+            Some((word, ..)) => self.error(format!("two `{word}` lines have the same number")),
             None => Ok(()),
         }
     }
@@ -39,12 +39,11 @@ impl Parser {
     pub(super) fn numbered_line(&mut self, word: &str) -> Result<(), TextError> {
         if !matches!(word, "loc" | "scope" | "tbaa" | "attrs") {
             return self.error(
-                "a unit holds `layout`, `type`, `tbaa`, `scope`, `loc`, `attrs`, `global`, \
-                 `declare` and `func`",
+                "expected `layout`, `type`, `tbaa`, `scope`, `loc`, `attrs`, `global`, `declare` or `func`",
             );
         }
         if !self.token().first {
-            return self.error("this begins a line");
+            return self.error("expected the start of a line");
         }
         self.at += 1;
         let number: u64 = self.number()?;
@@ -112,13 +111,13 @@ impl Parser {
                     set.params.push(list);
                 }
                 TokenKind::End => break,
-                _ => return self.error_at(&token, "`fn(…)`, `result(…)` or `param(…)` is missing"),
+                _ => return self.error_at(&token, "expected `fn(…)`, `result(…)` or `param(…)`"),
             }
         }
         let id = self.unit.intern_attrs(set);
         match self.attrs.insert(number, id) {
             None => Ok(()),
-            Some(_) => self.error(format!("the attributes {number} stand on two lines")),
+            Some(_) => self.error(format!("two `attrs` lines have the number {number}")),
         }
     }
 
@@ -127,7 +126,7 @@ impl Parser {
             let token = p.advance();
             let name = match token.kind {
                 TokenKind::Word(name) | TokenKind::Text(name) => name,
-                _ => return p.error_at(&token, "an attribute's name is missing here"),
+                _ => return p.error_at(&token, "expected an attribute name"),
             };
             let value = if !p.eat("=") {
                 AttrValue::Flag
@@ -154,7 +153,7 @@ impl Parser {
     fn word_or_error(&mut self, word: &str) -> Result<(), TextError> {
         match self.eat_word(word) {
             true => Ok(()),
-            false => self.error(format!("`{word}` is missing here")),
+            false => self.error(format!("expected `{word}`")),
         }
     }
 
@@ -165,7 +164,7 @@ impl Parser {
         let number: u64 = self.number()?;
         match self.locations.get(&number) {
             Some(id) => Ok(*id),
-            None => self.error_at(&token, format!("there is no line `loc {number}`")),
+            None => self.error_at(&token, format!("no line defines `loc {number}`")),
         }
     }
 
@@ -174,7 +173,7 @@ impl Parser {
         let number: u64 = self.number()?;
         match self.scopes.get(&number) {
             Some(id) => Ok(*id),
-            None => self.error_at(&token, format!("there is no line `scope {number}`")),
+            None => self.error_at(&token, format!("no line defines `scope {number}`")),
         }
     }
 
@@ -183,7 +182,7 @@ impl Parser {
         let number: u64 = self.number()?;
         match self.tbaa_types.get(&number) {
             Some(id) => Ok(*id),
-            None => self.error_at(&token, format!("there is no line `tbaa {number}`")),
+            None => self.error_at(&token, format!("no line defines `tbaa {number}`")),
         }
     }
 
@@ -191,7 +190,7 @@ impl Parser {
     pub(super) fn attrs_id(&self, number: u64) -> Result<AttrsId, TextError> {
         match self.attrs.get(&number) {
             Some(id) => Ok(*id),
-            None => self.error(format!("there is no line `attrs {number}` before this one")),
+            None => self.error(format!("no earlier line defines `attrs {number}`")),
         }
     }
 
@@ -222,7 +221,7 @@ impl Parser {
                     meta.host = self.list("(", ")", |p| Ok((p.text()?, p.number()?)))?;
                     meta.host.sort_unstable();
                 }
-                _ => return self.error_at(&token, format!("nothing is stated by `!{word}`")),
+                _ => return self.error_at(&token, format!("unknown metadata `!{word}`")),
             }
         }
         Ok((loc, meta))

@@ -15,8 +15,10 @@ impl Parser {
     pub(super) fn kind_data(&mut self, kind: &mut OpKind) -> Result<(), TextError> {
         use OpKind::*;
         match kind {
-            ICmp(p) => *p = self.keyword("a comparison of integers", IntPredicate::from_name)?,
-            FCmp(p) => *p = self.keyword("a comparison of floats", FloatPredicate::from_name)?,
+            ICmp(p) => *p = self.keyword("an integer predicate", IntPredicate::from_name)?,
+            FCmp(p) => {
+                *p = self.keyword("a floating-point predicate", FloatPredicate::from_name)?
+            }
             Shuffle(mask) => *mask = self.list("[", "]", Self::number)?.into(),
             ExtractValue(path) | InsertValue(path) => {
                 *path = self.list("[", "]", Self::number)?.into();
@@ -28,7 +30,7 @@ impl Parser {
                 self.expect(",")?;
             }
             AtomicRmw(op, _) => {
-                *op = self.keyword("a read-modify-write", RmwOp::from_name)?;
+                *op = self.keyword("a read-modify-write operation", RmwOp::from_name)?;
                 self.access(kind)?;
             }
             CmpXchg { weak, .. } => {
@@ -37,7 +39,7 @@ impl Parser {
                 self.failure_order(kind)?;
             }
             Fence { order, sync_scope } => {
-                *order = self.keyword("an order", Atomicity::from_name)?;
+                *order = self.keyword("a memory ordering", Atomicity::from_name)?;
                 if self.eat_word("syncscope") {
                     *sync_scope = self.number()?;
                 }
@@ -71,12 +73,12 @@ impl Parser {
                 *serial = self.eat_word("serial");
             }
             Spmd { kind, dims } => {
-                *kind = self.keyword("a kind of spmd", SpmdKind::from_name)?;
+                *kind = self.keyword("an `spmd` kind", SpmdKind::from_name)?;
                 if self.eat_word("dims") {
                     *dims = self.number()?;
                 }
             }
-            Barrier(scope) => *scope = self.keyword("who meets", BarrierScope::from_name)?,
+            Barrier(scope) => *scope = self.keyword("a barrier scope", BarrierScope::from_name)?,
             ShareFor {
                 schedule,
                 chunked,
@@ -105,13 +107,13 @@ impl Parser {
                 self.at += 1;
                 Ok(item)
             }
-            None => self.error(format!("{what} is missing here")),
+            None => self.error(format!("expected {what}")),
         }
     }
 
     /// Parses the keyword of a reduction operator.
     pub(super) fn reduction(&mut self) -> Result<ReduceOp, TextError> {
-        self.keyword("a reduction", ReduceOp::from_name)
+        self.keyword("a reduction operator", ReduceOp::from_name)
     }
 
     fn alloca_info(&mut self) -> Result<AllocaInfo, TextError> {
@@ -155,7 +157,7 @@ impl Parser {
             } else if self.eat_word("align") {
                 access.align_bytes = self.number()?;
                 if access.align_bytes == 0 {
-                    return self.error("an alignment is at least 1");
+                    return self.error("an alignment must be at least 1");
                 }
             } else if let Some(order) = self.word().and_then(Atomicity::from_name) {
                 self.at += 1;
@@ -169,9 +171,9 @@ impl Parser {
 
     fn failure_order(&mut self, kind: &mut OpKind) -> Result<(), TextError> {
         if !self.eat_word("failure") {
-            return self.error("`failure` and an order are missing here");
+            return self.error("expected `failure` and a memory ordering");
         }
-        let order = self.keyword("an order", Atomicity::from_name)?;
+        let order = self.keyword("a memory ordering", Atomicity::from_name)?;
         if let OpKind::CmpXchg { failure, .. } = kind {
             *failure = order;
         }

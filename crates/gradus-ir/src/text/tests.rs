@@ -250,13 +250,13 @@ fn invalid_ir_round_trips() {
 #[test]
 fn errors_name_line_and_column() {
     for (text, line, column, word) in [
-        ("func @f() {\n  frobnicate\n}", 2, 3, "no op"),
-        ("func @f() {\n  return %x\n}", 2, 10, "nothing defines"),
+        ("func @f() {\n  frobnicate\n}", 2, 3, "unknown op"),
+        ("func @f() {\n  return %x\n}", 2, 10, "undefined value"),
         (
             "func @f() {\n  %a = fadd 1.0, 2.0 $\n}",
             2,
             23,
-            "name is missing",
+            "expected a name",
         ),
         ("func @f() {\n", 2, 1, "closing bracket"),
         ("global @g: i8 = [300]", 1, 18, "does not fit"),
@@ -274,10 +274,10 @@ fn errors_name_line_and_column() {
             25,
             "function type",
         ),
-        ("type $t = {$t}", 1, 12, "no line before"),
+        ("type $t = {$t}", 1, 12, "no earlier line"),
         ("func @f() { x", 1, 14, "closing bracket"),
         ("loc 0 = \"a\":1:1 in \"f\" at 4", 1, 27, "no line"),
-        ("func @f() { return zero }", 1, 20, "needs its type"),
+        ("func @f() { return zero }", 1, 20, "needs a type prefix"),
     ] {
         let e = parse(text, "bad.gir").expect_err(text);
         assert_eq!(e.code, Code::BadText);

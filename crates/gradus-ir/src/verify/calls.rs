@@ -15,12 +15,17 @@ impl Verifier<'_> {
             OpKind::Invoke(info) => {
                 self.signature(op, info);
                 if info.tail == TailKind::MustTail {
-                    self.fail(Rule::MustTail, op, "an invoke is no tail call");
+                    self.fail(Rule::MustTail, op, "an invoke cannot be a `musttail` call");
                 }
                 let pad = self.body.op_regions(op)[1];
                 let first = self.body.first(pad).map(|first| self.body.kind(first));
                 let fits = matches!(first, Some(OpKind::LandingPad(_)));
-                self.require(fits, Rule::Pad, op, "its second region begins otherwise");
+                self.require(
+                    fits,
+                    Rule::Pad,
+                    op,
+                    "the unwind region does not begin with a landing pad",
+                );
             }
             _ => self.check_pad_position(op),
         }
@@ -31,14 +36,14 @@ impl Verifier<'_> {
             params, variadic, ..
         } = self.ty(info.signature)
         else {
-            return self.fail(Rule::Signature, op, "its signature is of no function");
+            return self.fail(Rule::Signature, op, "the signature is not a function type");
         };
         let bundled: usize = info.bundles.iter().map(|(_, n)| *n as usize).sum();
         let Some(args) = (self.body.operand_count(op) - 1).checked_sub(bundled) else {
             return self.fail(
                 Rule::Signature,
                 op,
-                "its bundles have more operands than it",
+                "the operand bundles claim more operands than the op has",
             );
         };
         let callee = self.is_scalar_ptr(self.operand_type(op, 0));
@@ -53,7 +58,7 @@ impl Verifier<'_> {
             fits,
             Rule::Signature,
             op,
-            "its callee or arguments do not fit",
+            "the callee is not a pointer, or the arguments do not match the signature",
         );
     }
 
@@ -63,7 +68,12 @@ impl Verifier<'_> {
             let values: Vec<Value> = body.operands(next).collect();
             *body.kind(next) == OpKind::Return && values == body.results(op)
         });
-        self.require(returns, Rule::MustTail, op, "something else follows");
+        self.require(
+            returns,
+            Rule::MustTail,
+            op,
+            "the next op is not a `return` of the call's result",
+        );
     }
 
     fn check_pad_position(&mut self, op: Op) {
@@ -75,6 +85,11 @@ impl Verifier<'_> {
                 && body.op_regions(owner).get(1).copied() == region
                 && body.prev(op).is_none()
         });
-        self.require(fits, Rule::Pad, op, "it stands elsewhere");
+        self.require(
+            fits,
+            Rule::Pad,
+            op,
+            "the landing pad is not the first op of an unwind region",
+        );
     }
 }

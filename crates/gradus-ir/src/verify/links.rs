@@ -11,7 +11,8 @@ pub(super) fn check(check: &mut Verifier) {
     let all: Vec<Op> = body.walk(body.root()).collect();
     for &op in &all {
         if std::mem::replace(&mut placed[op.index()], true) {
-            return check.fail_without_op(Rule::Links, "an op stands in two places");
+            return check
+                .fail_without_op(Rule::Links, "an op occurs twice in the regions of the body");
         }
         operands += body.operand_count(op);
     }
@@ -26,7 +27,11 @@ pub(super) fn check(check: &mut Verifier) {
             .enumerate()
             .all(|(i, v)| body.values[*v].def == Definition::Result(op, i as u32));
         if !owned || !defined {
-            check.fail(Rule::Links, op, "a region or result belongs elsewhere");
+            check.fail(
+                Rule::Links,
+                op,
+                "a region or result of the op names another owner",
+            );
         }
     }
     uses(check, &placed, operands);
@@ -40,10 +45,10 @@ fn uses(check: &mut Verifier, placed: &[bool], operands: usize) {
         for at in body.uses(value) {
             entries += 1;
             if entries > operands + body.ops.len() {
-                return check.fail_without_op(Rule::Links, "a use list runs in a circle");
+                return check.fail_without_op(Rule::Links, "a use list is cyclic");
             }
             if !placed[at.op.index()] {
-                let text = "an op outside the body uses a value of it";
+                let text = "an op outside the body uses a value of the body";
                 check.fail(Rule::Links, at.op, text);
                 entries -= 1;
                 continue;
@@ -53,7 +58,7 @@ fn uses(check: &mut Verifier, placed: &[bool], operands: usize) {
                 check.fail(
                     Rule::Links,
                     at.op,
-                    "a use list names another value's operand",
+                    "a use list names an operand that holds another value",
                 );
             }
         }
@@ -61,7 +66,7 @@ fn uses(check: &mut Verifier, placed: &[bool], operands: usize) {
     if entries != operands {
         check.fail_without_op(
             Rule::Links,
-            "an operand is missing from its value's use list",
+            "an operand is missing from the use list of the value",
         );
     }
 }

@@ -14,7 +14,7 @@ impl Verifier<'_> {
                     count && sized,
                     Rule::Pointer,
                     op,
-                    "its type or count does not fit",
+                    "the count is not an integer, or the allocated type has no size",
                 );
                 self.alignment(op, info.align_bytes);
             }
@@ -23,7 +23,12 @@ impl Verifier<'_> {
                 self.access(op, access);
                 let allowed =
                     !matches!(access.order, Atomicity::Release | Atomicity::AcquireRelease);
-                self.require(allowed, Rule::Order, op, "a load does not release");
+                self.require(
+                    allowed,
+                    Rule::Order,
+                    op,
+                    "a load cannot have release ordering",
+                );
                 self.atomic_type(op, access, self.result_type(op));
             }
             Store(access) => {
@@ -31,7 +36,12 @@ impl Verifier<'_> {
                 self.access(op, access);
                 let allowed =
                     !matches!(access.order, Atomicity::Acquire | Atomicity::AcquireRelease);
-                self.require(allowed, Rule::Order, op, "a store does not acquire");
+                self.require(
+                    allowed,
+                    Rule::Order,
+                    op,
+                    "a store cannot have acquire ordering",
+                );
                 self.atomic_type(op, access, self.operand_type(op, 0));
             }
             Addr { source } => self.address(op, *source),
@@ -44,7 +54,7 @@ impl Verifier<'_> {
                     fits,
                     Rule::Order,
                     op,
-                    "its operation, type or order does not fit",
+                    "the operation does not support the type, or the ordering is weaker than `monotonic`",
                 );
             }
             CmpXchg {
@@ -52,7 +62,12 @@ impl Verifier<'_> {
             } => self.exchange(op, access, *failure),
             Fence { order, .. } => {
                 let fits = *order >= Atomicity::Acquire;
-                self.require(fits, Rule::Order, op, "a fence acquires or releases");
+                self.require(
+                    fits,
+                    Rule::Order,
+                    op,
+                    "the ordering of a fence is weaker than `acquire` and `release`",
+                );
             }
             _ => {}
         }
@@ -64,7 +79,7 @@ impl Verifier<'_> {
             fits,
             Rule::Pointer,
             op,
-            "its pointer or its type does not fit",
+            "the address is not a pointer, or the accessed type has no size",
         );
     }
 
@@ -74,7 +89,12 @@ impl Verifier<'_> {
 
     fn alignment(&mut self, op: Op, align_bytes: u32) {
         let fits = align_bytes.is_power_of_two();
-        self.require(fits, Rule::Alignment, op, &format!("it says {align_bytes}"));
+        self.require(
+            fits,
+            Rule::Alignment,
+            op,
+            &format!("the alignment is {align_bytes}"),
+        );
     }
 
     fn atomic_type(&mut self, op: Op, access: &Access, ty: TypeId) {
@@ -83,7 +103,12 @@ impl Verifier<'_> {
             Type::Int(_) | Type::Float(_) | Type::Ptr(_) | Type::Vector { .. }
         );
         let fits = access.order == Atomicity::NotAtomic || scalar;
-        self.require(fits, Rule::Order, op, "an atomic access is of a scalar");
+        self.require(
+            fits,
+            Rule::Order,
+            op,
+            "the type of an atomic access is neither a scalar nor a vector",
+        );
     }
 
     fn exchange(&mut self, op: Op, access: &Access, failure: Atomicity) {
@@ -97,7 +122,12 @@ impl Verifier<'_> {
                 Atomicity::Monotonic | Atomicity::Acquire | Atomicity::SequentiallyConsistent
             );
         let fits = types && orders && ty == self.operand_type(op, 2);
-        self.require(fits, Rule::Order, op, "its types or orders do not fit");
+        self.require(
+            fits,
+            Rule::Order,
+            op,
+            "the values are not integers or pointers of one type, or an ordering is not permitted",
+        );
     }
 
     fn rmw_fits(&self, rmw: RmwOp, ty: TypeId) -> bool {
@@ -123,7 +153,7 @@ impl Verifier<'_> {
             return self.fail(
                 Rule::AddressFits,
                 op,
-                "its base, an index or its type does not fit",
+                "the base is not a pointer, an index is not an integer, or the source type has no size",
             );
         }
         let lanes: Vec<_> = body
@@ -131,7 +161,11 @@ impl Verifier<'_> {
             .filter_map(|v| self.lanes(body.ty(v)))
             .collect();
         if lanes.windows(2).any(|pair| pair[0] != pair[1]) {
-            return self.fail(Rule::AddressFits, op, "its vectors have different lengths");
+            return self.fail(
+                Rule::AddressFits,
+                op,
+                "the vector operands have different lane counts",
+            );
         }
         let mut ty = source;
         for index in body.operands(op).skip(2) {
@@ -145,7 +179,13 @@ impl Verifier<'_> {
             };
             match inner {
                 Some(inner) => ty = inner,
-                None => return self.fail(Rule::AddressFits, op, "an index leads nowhere"),
+                None => {
+                    return self.fail(
+                        Rule::AddressFits,
+                        op,
+                        "an index selects no element of the indexed type",
+                    );
+                }
             }
         }
     }

@@ -46,39 +46,39 @@ macro_rules! rules {
 }
 
 rules! {
-    LastTerminates = "V001": "a region's last op, and no other, is a terminator";
-    OperandCount = "V002": "an op has the number of operands that its row of the op table says";
-    ResultCount = "V003": "an op has the number of results that its row of the op table says";
-    RegionCount = "V004": "an op has the number of regions that its row says; a switch has one for each of its distinct cases and one for the rest";
-    TerminatorFits = "V005": "the root ends in `return`, a loop's region in `repeat`, any other in `yield`; all may end in `unreachable` and `resume`";
-    YieldFits = "V006": "a `yield` gives what its op takes: the results, the next carried values, the contributions, or nothing";
-    RepeatFits = "V007": "a `repeat` gives a truth value, the next carried values and the results";
-    ReturnFits = "V008": "a `return` gives the function's result; in a nested region it stands only behind a must-tail call, and in a parallel one never";
-    RegionParams = "V009": "a region takes the parameters that its op gives it, and no others";
-    Visible = "V010": "a value is used behind its definition, in the same region or inside it";
-    Links = "V011": "ops, regions, results and use lists refer to each other, and no op outside the body uses a value";
-    ConstantFits = "V012": "a constant is of a type that can hold it";
-    ResultType = "V013": "a result is of the type that the operands imply";
-    Arithmetic = "V014": "arithmetic has operands of one integer or one floating-point type, as its operation asks";
-    CastFits = "V015": "a conversion goes between types of the kinds, widths and lanes that it is for";
-    CompareFits = "V016": "a comparison is of two values of one type: integers or pointers, or floating-point numbers";
-    SelectFits = "V017": "a select has a truth value, or one for each lane, and two values of one type";
-    LaneFits = "V018": "ops on lanes have vectors, integer indices, and lanes that are there";
-    MemberFits = "V019": "a path of indices leads to a member, of the type that is put there";
-    Pointer = "V020": "memory is accessed through a pointer, and holds values of types with a size";
+    LastTerminates = "V001": "the last op of a region is the only terminator of the region";
+    OperandCount = "V002": "the operand count of an op matches the op table";
+    ResultCount = "V003": "the result count of an op matches the op table";
+    RegionCount = "V004": "the region count of an op matches the op table; a `switch` has distinct cases, one region per case and a default region";
+    TerminatorFits = "V005": "the body ends with `return`, a `loop` region with `repeat`, any other region with `yield`; every region may instead end with `unreachable` or `resume`";
+    YieldFits = "V006": "a `yield` passes the values that the enclosing op expects: results, carried values, reduction contributions, or none";
+    RepeatFits = "V007": "a `repeat` passes an `i1` condition, the next carried values and the results";
+    ReturnFits = "V008": "a `return` passes the function's result; in a nested region, a `return` directly follows a `musttail` call; parallel ops contain no `return`";
+    RegionParams = "V009": "the parameters of a region match the values that the owning op passes";
+    Visible = "V010": "every use of a value follows the definition, in the same region or in a nested region";
+    Links = "V011": "ops, regions, results and use lists are consistent, and no op outside the body uses a value of the body";
+    ConstantFits = "V012": "the type of a constant can represent the constant";
+    ResultType = "V013": "the result types match the types that the operands imply";
+    Arithmetic = "V014": "the operands of arithmetic have one type, integer or floating-point as the operation requires";
+    CastFits = "V015": "a cast supports the kinds, widths and lane counts of the source and target types";
+    CompareFits = "V016": "the operands of a comparison have one type: integer or pointer for `icmp`, floating-point for `fcmp`";
+    SelectFits = "V017": "a `select` has an `i1` condition, or one `i1` per lane, and two values of one type";
+    LaneFits = "V018": "vector ops have vector operands, integer indices and lane numbers in range";
+    MemberFits = "V019": "an index path selects a member of the aggregate, and an inserted value has the member's type";
+    Pointer = "V020": "memory accesses use pointers, and types in memory have a size";
     Alignment = "V021": "an alignment is a power of two";
-    AddressFits = "V022": "an address is a pointer and integer indices that lead through its type";
-    Order = "V023": "an atomic access has an order and a type that its kind allows";
-    Signature = "V024": "a call's arguments fit its signature, and its operands its bundles";
-    MustTail = "V025": "a must-tail call is followed by the return of its result";
-    Pad = "V026": "the second region of an invoke, and no other, begins with a landing pad";
-    FlagFits = "V027": "a flag stands only on ops that it says something about";
-    Condition = "V028": "an `if` tests a truth value, a `switch` an integer that holds its cases, and loops count integers";
-    TaskPlace = "V029": "`spawn` and `sync` stand inside a `scope`";
-    RankPlace = "V030": "`barrier`, `share.for` and `single` are reached by every rank: no region of `par.for`, `share.for`, `single`, `critical` or `spawn` lies between them and their `spmd`";
-    ParallelShape = "V031": "a parallel op has as many extents as dimensions, and reductions fit their types";
-    ValueType = "V032": "a value is of a type that has values";
-    SymbolFits = "V033": "a function's body takes its type's parameters, and a global's initial bytes and addresses lie inside it";
+    AddressFits = "V022": "an `addr` has a pointer base and integer indices that select elements of the source type";
+    Order = "V023": "an atomic op has an ordering and a type that the op permits";
+    Signature = "V024": "the arguments of a call match the signature, and the bundled operands match the operand bundles";
+    MustTail = "V025": "a `return` of the result directly follows a `musttail` call";
+    Pad = "V026": "a landing pad is the first op of the unwind region of an invoke, and occurs nowhere else";
+    FlagFits = "V027": "an op has only the flags that the op supports";
+    Condition = "V028": "an `if` tests an `i1`, a `switch` tests an integer that can represent the cases, and loop extents are integers";
+    TaskPlace = "V029": "`spawn` and `sync` are nested in a `scope`";
+    RankPlace = "V030": "every rank of the enclosing `spmd` reaches `barrier`, `share.for` and `single`: no `par.for`, `share.for`, `single`, `critical` or `spawn` lies in between";
+    ParallelShape = "V031": "a parallel op has one extent per dimension, and reduction operators support the reduced types";
+    ValueType = "V032": "the type of a value is neither `void` nor a function type";
+    SymbolFits = "V033": "the parameters of a body match the function type, and the initial bytes and relocations of a global match the global's size";
 }
 
 /// Verifies a unit; returns one diagnostic per violation.
@@ -91,10 +91,7 @@ pub fn verify(unit: &Unit) -> Vec<Diagnostic> {
         if function.body.is_some() {
             findings.extend(verify_function(unit, id));
         } else if !matches!(unit.types.get(function.ty), Type::Func { .. }) {
-            let text = format!(
-                "`@{}` is declared with a type of no function",
-                function.name
-            );
+            let text = format!("the type of `@{}` is not a function type", function.name);
             findings.push(symbol_finding(&text));
         }
     }
@@ -119,7 +116,7 @@ pub fn verify_function(unit: &Unit, id: FuncId) -> Vec<Diagnostic> {
     };
     let params: Vec<TypeId> = body.params().iter().map(|p| body.ty(*p)).collect();
     if check.result.is_none() || unit.param_types(function.ty) != params {
-        let text = "the parameters of the body are not those of the function's type";
+        let text = "the parameters of the body do not match the function type";
         check.findings.push(symbol_finding(text).in_function(name));
     }
     walk::run(&mut check);
@@ -136,7 +133,10 @@ fn symbol_finding(text: &str) -> Diagnostic {
 fn check_global(unit: &Unit, global: &Global, findings: &mut Vec<Diagnostic>) {
     let mut fail = |text: String| findings.push(symbol_finding(&text));
     if !global.align_bytes.is_power_of_two() {
-        fail(format!("`@{}` is aligned to no power of two", global.name));
+        fail(format!(
+            "the alignment of `@{}` is not a power of two",
+            global.name
+        ));
     }
     let Some(init) = &global.init else {
         // Not an error: the variable has no initial contents.
@@ -146,14 +146,17 @@ fn check_global(unit: &Unit, global: &Global, findings: &mut Vec<Diagnostic>) {
     if init.bytes.len() as u64 != size {
         let given = init.bytes.len();
         fail(format!(
-            "`@{}` has {given} initial bytes, its type {size}",
+            "`@{}` has {given} initial bytes, but the type has {size}",
             global.name
         ));
     }
     let pointer = unit.layout.pointer_bytes;
     let outside = |offset: u64| offset.checked_add(pointer).is_none_or(|end| end > size);
     if init.relocations.iter().any(|r| outside(r.offset_bytes)) {
-        fail(format!("an address in `@{}` lies outside it", global.name));
+        fail(format!(
+            "a relocation of `@{}` lies outside the global",
+            global.name
+        ));
     }
 }
 

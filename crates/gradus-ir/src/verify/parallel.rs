@@ -13,7 +13,7 @@ impl Verifier<'_> {
                     context.in_scope,
                     Rule::TaskPlace,
                     op,
-                    "there is no scope around it",
+                    "no enclosing op is a `scope`",
                 );
                 if let Spawn {
                     has_condition: when,
@@ -32,7 +32,11 @@ impl Verifier<'_> {
                 self.check_rank_context(op, context);
                 let count = 1 + usize::from(*chunked);
                 if count != self.body.operand_count(op) {
-                    return self.fail(Rule::ParallelShape, op, "its operands do not fit");
+                    return self.fail(
+                        Rule::ParallelShape,
+                        op,
+                        "expected an extent, and a chunk size if the loop is chunked",
+                    );
                 }
                 self.extents(op, count);
             }
@@ -41,11 +45,19 @@ impl Verifier<'_> {
             } => {
                 let dims = *dims as usize;
                 if dims == 0 || dims + reductions.len() != self.body.operand_count(op) {
-                    return self.fail(Rule::ParallelShape, op, "its operands do not fit");
+                    return self.fail(
+                        Rule::ParallelShape,
+                        op,
+                        "expected one operand per dimension and per reduction",
+                    );
                 }
                 let custom = reductions.iter().filter(|r| **r == ReduceOp::Custom);
                 if custom.count() + 1 != self.body.op_regions(op).len() {
-                    return self.fail(Rule::ParallelShape, op, "its regions do not fit");
+                    return self.fail(
+                        Rule::ParallelShape,
+                        op,
+                        "expected a body and one combiner region per custom reduction",
+                    );
                 }
                 self.extents(op, dims);
                 let fits = (dims..)
@@ -55,12 +67,16 @@ impl Verifier<'_> {
                     fits,
                     Rule::ParallelShape,
                     op,
-                    "a reduction does not fit its type",
+                    "a reduction operator does not support the reduced type",
                 );
             }
             Spmd { dims, .. } => {
                 if *dims as usize != self.body.operand_count(op) {
-                    return self.fail(Rule::ParallelShape, op, "its operands do not fit");
+                    return self.fail(
+                        Rule::ParallelShape,
+                        op,
+                        "expected one operand per dimension",
+                    );
                 }
                 self.extents(op, *dims as usize);
             }
@@ -73,22 +89,26 @@ impl Verifier<'_> {
             !context.rank_divergent,
             Rule::RankPlace,
             op,
-            "only some ranks come here",
+            "an enclosing op runs on some ranks only",
         );
     }
 
     fn extents(&mut self, op: Op, count: usize) {
         let fits = (0..count).all(|i| self.is_scalar_int(self.operand_type(op, i)));
-        self.require(fits, Rule::Condition, op, "an extent is no integer");
+        self.require(fits, Rule::Condition, op, "an extent is not an integer");
     }
 
     /// Checks that a task's operands are `count` values of type `i1`.
     fn conditions(&mut self, op: Op, count: usize) {
         if count != self.body.operand_count(op) {
-            return self.fail(Rule::ParallelShape, op, "its operands do not fit");
+            return self.fail(
+                Rule::ParallelShape,
+                op,
+                "expected one operand for each of `when` and `serial`",
+            );
         }
         let fits = (0..count).all(|i| self.is_bool(self.operand_type(op, i)));
-        self.require(fits, Rule::Condition, op, "a condition is no truth value");
+        self.require(fits, Rule::Condition, op, "a condition is not of type `i1`");
     }
 
     /// Checks a `single`: the operands, results of the ranks that skip the region, have the types of the
@@ -102,7 +122,8 @@ impl Verifier<'_> {
                 own.eq(body.operands(op).map(|v| body.ty(v)))
             }
         };
-        let detail = "its operands are not of its results' types";
+        let detail =
+            "the operand types differ from the result types, or a `single copy` has operands";
         self.require(fits, Rule::ParallelShape, op, detail);
     }
 

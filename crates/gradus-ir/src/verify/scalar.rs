@@ -19,7 +19,7 @@ impl Verifier<'_> {
                     same && fits,
                     Rule::Arithmetic,
                     op,
-                    "its operands do not fit",
+                    "the operands have different types, or the operation does not support the type",
                 );
             }
             FNeg => {
@@ -28,21 +28,36 @@ impl Verifier<'_> {
                     fits,
                     Rule::Arithmetic,
                     op,
-                    "it negates floating-point numbers",
+                    "the operand of a negation is not floating-point",
                 );
             }
             Cast(cast) => {
                 let fits = self.cast_fits(*cast, a, self.result_type(op));
-                self.require(fits, Rule::CastFits, op, "its types do not fit");
+                self.require(
+                    fits,
+                    Rule::CastFits,
+                    op,
+                    "the cast does not support this pair of types",
+                );
             }
             ICmp(_) => {
                 let fits = self.is_int(a) || self.unit.types.is_ptr(a);
                 let fits = fits && a == self.operand_type(op, 1);
-                self.require(fits, Rule::CompareFits, op, "its operands do not fit");
+                self.require(
+                    fits,
+                    Rule::CompareFits,
+                    op,
+                    "the operands are not integers or pointers of one type",
+                );
             }
             FCmp(_) => {
                 let fits = self.is_float(a) && a == self.operand_type(op, 1);
-                self.require(fits, Rule::CompareFits, op, "its operands do not fit");
+                self.require(
+                    fits,
+                    Rule::CompareFits,
+                    op,
+                    "the operands are not floating-point values of one type",
+                );
             }
             Select => self.select(op),
             ExtractElement | InsertElement | Shuffle(_) => self.lane_op(op, kind),
@@ -57,7 +72,12 @@ impl Verifier<'_> {
         let truth = self.unit.types.int_bits(c) == Some(1);
         let lanes = !self.is_vector(c) || self.lanes(c) == self.lanes(a);
         let fits = truth && lanes && a == self.operand_type(op, 2);
-        self.require(fits, Rule::SelectFits, op, "its operands do not fit");
+        self.require(
+            fits,
+            Rule::SelectFits,
+            op,
+            "the condition is not `i1`, the lane counts differ, or the values have different types",
+        );
     }
 
     fn cast_fits(&self, cast: CastOp, from: TypeId, to: TypeId) -> bool {
@@ -114,7 +134,7 @@ impl Verifier<'_> {
     fn lane_op(&mut self, op: Op, kind: &OpKind) {
         let vector = self.operand_type(op, 0);
         let Some((len, scalable)) = self.lanes(vector) else {
-            return self.fail(Rule::LaneFits, op, "its first operand is no vector");
+            return self.fail(Rule::LaneFits, op, "the first operand is not a vector");
         };
         let elem = self.unit.types.scalar(vector);
         let fits = match kind {
@@ -132,7 +152,12 @@ impl Verifier<'_> {
             }
             _ => true,
         };
-        self.require(fits, Rule::LaneFits, op, "its operands or lanes do not fit");
+        self.require(
+            fits,
+            Rule::LaneFits,
+            op,
+            "an operand has the wrong type, or a lane number is out of range",
+        );
     }
 
     fn member(&mut self, op: Op, path: &[u32], put: Option<TypeId>) {
@@ -143,7 +168,12 @@ impl Verifier<'_> {
         let start = Some(self.operand_type(op, 0));
         let end = path.iter().fold(start, |ty, index| inside(ty?, index));
         let fits = !path.is_empty() && end.is_some() && (put.is_none() || put == end);
-        self.require(fits, Rule::MemberFits, op, "its path does not fit");
+        self.require(
+            fits,
+            Rule::MemberFits,
+            op,
+            "the path selects no member, or the inserted value has another type",
+        );
     }
 
     // ---- flags -----------------------------------------------------------------------------
@@ -151,7 +181,11 @@ impl Verifier<'_> {
     pub(super) fn flags_fit(&mut self, op: Op, kind: &OpKind) {
         let flags = self.body.ops[op].flags;
         if flags != Flags::NONE && flags.without(allowed_flags(kind)) != Flags::NONE {
-            self.fail(Rule::FlagFits, op, "it has a flag of other ops");
+            self.fail(
+                Rule::FlagFits,
+                op,
+                "the op has a flag that the op does not support",
+            );
         }
     }
 }

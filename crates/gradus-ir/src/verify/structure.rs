@@ -12,16 +12,16 @@ impl Verifier<'_> {
         let owner = body.owner(region);
         let Some(last) = body.last(region) else {
             return match owner {
-                Some(op) => self.fail(Rule::LastTerminates, op, "a region of it is empty"),
+                Some(op) => self.fail(Rule::LastTerminates, op, "a region of the op is empty"),
                 None => self.fail_without_op(Rule::LastTerminates, "the body is empty"),
             };
         };
         for op in body.ops_in(region) {
             if body.kind(op).is_terminator() != (op == last) {
                 let text = if op == last {
-                    "the region goes on"
+                    "the last op of the region is not a terminator"
                 } else {
-                    "the region ends before its last op"
+                    "a terminator precedes the last op of the region"
                 };
                 return self.fail(Rule::LastTerminates, op, text);
             }
@@ -43,10 +43,14 @@ impl Verifier<'_> {
                     own == expected,
                     Rule::YieldFits,
                     last,
-                    "its values do not fit",
+                    "the types of the values differ from the expected types",
                 );
             }
-            _ => self.fail(Rule::TerminatorFits, last, "it ends a region of another op"),
+            _ => self.fail(
+                Rule::TerminatorFits,
+                last,
+                "the terminator does not match the op that owns the region",
+            ),
         }
     }
 
@@ -94,7 +98,12 @@ impl Verifier<'_> {
         expected.extend(self.types(body.results(owner).iter().copied()));
         let own = self.types(body.operands(last));
         let fits = own.first().is_some_and(|ty| self.is_bool(*ty)) && own[1..] == expected;
-        self.require(fits, Rule::RepeatFits, last, "its values do not fit");
+        self.require(
+            fits,
+            Rule::RepeatFits,
+            last,
+            "expected an `i1`, the carried values and the results",
+        );
     }
 
     fn returned(&mut self, op: Op) {
@@ -104,7 +113,12 @@ impl Verifier<'_> {
             Some(ty) => own == [ty],
             None => true,
         };
-        self.require(fits, Rule::ReturnFits, op, "its value is of another type");
+        self.require(
+            fits,
+            Rule::ReturnFits,
+            op,
+            "the value does not have the function's result type",
+        );
     }
 
     fn nested_return(&mut self, op: Op, context: Context) {
@@ -114,7 +128,12 @@ impl Verifier<'_> {
             _ => false,
         };
         let fits = tail && !context.parallel;
-        self.require(fits, Rule::ReturnFits, op, "it stands in a nested region");
+        self.require(
+            fits,
+            Rule::ReturnFits,
+            op,
+            "a nested `return` needs a preceding `musttail` call and no enclosing parallel op",
+        );
         self.returned(op);
     }
 
@@ -128,7 +147,11 @@ impl Verifier<'_> {
         };
         let own = self.types(body.region_params(region).iter().copied());
         if own.iter().any(|ty| !self.has_size(*ty)) {
-            self.fail(Rule::ValueType, owner, "a parameter of a region has none");
+            self.fail(
+                Rule::ValueType,
+                owner,
+                "a region parameter has type `void` or a function type",
+            );
         }
         let first = body.op_regions(owner).first() == Some(&region);
         let Some(expected) = self.expected_params(owner, first, region) else {
@@ -139,7 +162,7 @@ impl Verifier<'_> {
             own == expected,
             Rule::RegionParams,
             owner,
-            "a region takes others",
+            "the region parameters have other types",
         );
     }
 
@@ -180,6 +203,11 @@ impl Verifier<'_> {
             OpKind::For { .. } => self.is_scalar_int(self.operand_type(op, 0)),
             _ => true,
         };
-        self.require(fits, Rule::Condition, op, "its first operand does not fit");
+        self.require(
+            fits,
+            Rule::Condition,
+            op,
+            "the first operand has the wrong type, or cannot represent a case",
+        );
     }
 }

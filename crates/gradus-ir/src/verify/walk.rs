@@ -140,7 +140,12 @@ impl Verifier<'_> {
             if !std::mem::replace(&mut seen.constants[value.index()], true) {
                 let constant = self.unit.constant(id);
                 let fits = self.constant_fits(constant) && constant.ty == body.ty(value);
-                self.require(fits, Rule::ConstantFits, op, &format!("operand {index}"));
+                self.require(
+                    fits,
+                    Rule::ConstantFits,
+                    op,
+                    &format!("operand {index} is a constant that does not match the type"),
+                );
             }
             return;
         }
@@ -149,7 +154,7 @@ impl Verifier<'_> {
             self.fail(
                 Rule::Visible,
                 op,
-                format!("operand {index} is not defined here"),
+                format!("operand {index} has no visible definition"),
             );
         }
     }
@@ -183,7 +188,11 @@ impl Verifier<'_> {
         for (rule, count, own, what) in counts {
             if !count.admits(own) {
                 let asked = count.describe();
-                self.fail(rule, op, format!("it has {own} {what}, and takes {asked}"));
+                self.fail(
+                    rule,
+                    op,
+                    format!("the op has {own} {what}, expected {asked}"),
+                );
                 fits = false;
             }
         }
@@ -195,7 +204,10 @@ impl Verifier<'_> {
                 self.fail(
                     Rule::RegionCount,
                     op,
-                    format!("it has {} cases", cases.len()),
+                    format!(
+                        "the {} cases are not distinct, or do not match the regions",
+                        cases.len()
+                    ),
                 );
                 fits = false;
             }
@@ -207,7 +219,11 @@ impl Verifier<'_> {
         let body = self.body;
         let own: Vec<TypeId> = body.results(op).iter().map(|v| body.ty(*v)).collect();
         if own.iter().any(|ty| !self.has_size(*ty)) {
-            self.fail(Rule::ValueType, op, "a result has none");
+            self.fail(
+                Rule::ValueType,
+                op,
+                "a result has type `void` or a function type",
+            );
         }
         let operands: Vec<TypeId> = body.operands(op).map(|v| body.ty(v)).collect();
         let Some(types) = implied(self.unit, kind, &operands) else {
@@ -219,6 +235,11 @@ impl Verifier<'_> {
         // An alloca may have a pointer to any address space.
         let pointer =
             matches!(kind, OpKind::Alloca(_)) && own.iter().all(|ty| self.is_scalar_ptr(*ty));
-        self.require(fits || pointer, Rule::ResultType, op, "the types differ");
+        self.require(
+            fits || pointer,
+            Rule::ResultType,
+            op,
+            "the result types differ from the implied types",
+        );
     }
 }

@@ -41,9 +41,10 @@ impl Host {
             for (_, name, text) in &calls {
                 let made = self.read_text(text.as_bytes(), name)?;
                 if LLVMLinkModules2(module, made) != 0 {
-                    return Err(
-                        self.error_with_messages(Code::UnreadableInput, "cannot link assembly")
-                    );
+                    return Err(self.error_with_messages(
+                        Code::UnreadableInput,
+                        "cannot link the translated inline PTX",
+                    ));
                 }
             }
             for (call, name, _) in calls {
@@ -164,8 +165,11 @@ pub(super) unsafe fn source_location(call: LLVMValueRef) -> Option<SourceSpan> {
 }
 
 fn refused(call: LLVMValueRef, text: &str) -> Diagnostic {
-    let message = format!("assembly of the GPU has no counterpart on this machine: `{text}`");
+    let message = format!("inline PTX without a CPU translation: `{text}`");
     Diagnostic::error(Code::KernelRefused, message)
-        .at(unsafe { source_location(call) }, "written here")
-        .help("write the same in CUDA C++, or guard it with `#if`")
+        .at(
+            unsafe { source_location(call) },
+            "the inline assembly is here",
+        )
+        .help("replace the assembly by CUDA C++, or guard the assembly with `#if`")
 }

@@ -40,11 +40,12 @@ impl Host {
                 let end = LLVMGetNextInstruction(call);
                 let f = LLVMGetBasicBlockParent(LLVMGetInstructionParent(call));
                 if !name_of(f).starts_with(KERNEL_PREFIX) {
-                    let message = "a device function that is called by recursion or through a pointer ends its thread";
+                    let message =
+                        "a recursive or indirectly called device function exits the thread";
                     let refused = Diagnostic::error(Code::KernelRefused, message);
                     return Err(refused
-                        .at(source_location(call), "here")
-                        .help("return from the kernel"));
+                        .at(source_location(call), "the thread exits here")
+                        .help("exit the thread by a `return` in the kernel"));
                 }
                 let b = LLVMCreateBuilderInContext(self.ctx);
                 LLVMPositionBuilderBefore(b, end);

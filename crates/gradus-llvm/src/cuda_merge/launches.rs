@@ -213,7 +213,7 @@ impl Host {
             let b = LLVMCreateBuilderInContext(self.ctx);
             LLVMPositionBuilderBefore(b, pop);
             let [gxy, gz, bxy, bz, shared, stream] = packed else {
-                unreachable!("the sizes of a launch come in six parts");
+                unreachable!("a launch configuration has six operands");
             };
             let byte = LLVMInt8TypeInContext(self.ctx);
             let long = LLVMInt64TypeInContext(self.ctx);

@@ -315,7 +315,7 @@ unsafe fn check_bodies(module: LLVMModuleRef) -> Result<(), Diagnostic> {
                 let message = format!("the device function `{name}` has no body in this source");
                 return Err(Diagnostic::error(Code::KernelRefused, message)
                     .at(source_location(*call), "called here")
-                    .help("define it here, or compile all sources with `-rdc=true` where another one does"));
+                    .help("define the function in this source, or compile all sources with `-rdc=true` if another source defines the function"));
             }
             f = LLVMGetNextFunction(f);
         }
@@ -347,8 +347,7 @@ unsafe fn preserve_null_accesses(host: &Host, f: LLVMValueRef) {
 }
 
 fn unsupported(intrinsic: &str) -> Diagnostic {
-    let message =
-        format!("an instruction of the GPU has no counterpart on this machine: {intrinsic}");
+    let message = format!("GPU instruction without a CPU translation: {intrinsic}");
     Diagnostic::error(Code::KernelRefused, message)
-        .help("guard the code that uses it with `#if`, or write it without the instruction")
+        .help("guard the code with `#if`, or rewrite the code without the instruction")
 }

@@ -53,9 +53,11 @@ impl Host {
                     registered.textures.push((operand(1), name));
                 }
                 _ => {
-                    let message = format!("the program registers `{name}` by `{callee}`");
-                    return Err(Diagnostic::error(Code::KernelRefused, message)
-                        .help("variables, kernels and textures can be registered"));
+                    let message =
+                        format!("unsupported CUDA registration: `{callee}` registers `{name}`");
+                    return Err(Diagnostic::error(Code::KernelRefused, message).help(
+                        "Gradus supports registered kernels, variables, textures and surfaces",
+                    ));
                 }
             }
         }

@@ -86,7 +86,7 @@ impl Exporter<'_, '_> {
                     )
                 }
                 Type::Opaque(text) => {
-                    return Err(self.broken_unit(format!("the host has no type {text}")));
+                    return Err(self.broken_unit(format!("the LLVM module has no type {text}")));
                 }
             }
         })
@@ -133,9 +133,8 @@ impl Exporter<'_, '_> {
                         }
                         Type::Struct { .. } => LLVMConstNamedStruct(ty, start, count as u32),
                         _ => {
-                            return Err(
-                                self.broken_unit("an aggregate constant of a type without parts")
-                            );
+                            return Err(self
+                                .broken_unit("an aggregate constant has a type without members"));
                         }
                     }
                 }
@@ -152,7 +151,7 @@ impl Exporter<'_, '_> {
                 }
                 ConstKind::Foreign(number) => {
                     self.host.tables.consts.get(*number).ok_or_else(|| {
-                        self.broken_unit(format!("the host has no constant {number}"))
+                        self.broken_unit(format!("the LLVM module has no constant {number}"))
                     })?
                 }
             }

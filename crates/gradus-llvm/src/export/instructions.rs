@@ -106,7 +106,9 @@ impl Exporter<'_, '_> {
                 OpKind::LandingPad(pad) => self.landing_pad(pad, ty),
                 OpKind::Foreign(number) => self.foreign(*number, a)?,
                 other => {
-                    return Err(self.broken_unit(format!("{other:?} has no counterpart in LLVM")));
+                    return Err(self.broken_unit(format!(
+                        "{other:?} has no LLVM instruction; a lowering pass is missing"
+                    )));
                 }
             }
         };
@@ -219,13 +221,14 @@ impl Exporter<'_, '_> {
     /// Clones the host's instruction and sets new operands.
     fn foreign(&self, number: u32, a: &[LLVMValueRef]) -> Result<LLVMValueRef, Diagnostic> {
         let origin = self.host.tables.instructions.get(number);
-        let origin = origin
-            .ok_or_else(|| self.broken_unit(format!("the host has no instruction {number}")))?;
+        let origin = origin.ok_or_else(|| {
+            self.broken_unit(format!("the LLVM module has no instruction {number}"))
+        })?;
         unsafe {
             if LLVMGetNumOperands(origin) as usize != a.len() {
-                return Err(
-                    self.broken_unit("a foreign op has other operands than its instruction")
-                );
+                return Err(self.broken_unit(
+                    "a foreign op and the LLVM instruction have different operand counts",
+                ));
             }
             let copy = LLVMInstructionClone(origin);
             for (i, value) in a.iter().enumerate() {

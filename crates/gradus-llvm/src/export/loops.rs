@@ -92,7 +92,7 @@ impl Structure<'_, '_, '_> {
         let owner = body.parent(op).and_then(|r| body.owner(r));
         let (owner, round) = owner
             .and_then(|o| self.rounds.remove(&o).map(|r| (o, r)))
-            .ok_or_else(|| self.exporter.broken_unit("a repeat outside of every loop"))?;
+            .ok_or_else(|| self.exporter.broken_unit("a `repeat` outside of all loops"))?;
         let (again, inverted) = self.condition(body.operand(op, 0));
         self.branch_at_bottom(owner, round, op, again, inverted);
         self.skip_rest();
@@ -223,7 +223,7 @@ impl Structure<'_, '_, '_> {
     /// Builds the bottom of a `for`: increment, test and exit.
     pub(super) fn finish_for(&mut self, owner: Op, end: Op) {
         let Some((round, counted)) = self.remove_counted(owner) else {
-            unreachable!("a counted loop ends once, and after it began");
+            unreachable!("a counted loop ends exactly once, after its start");
         };
         let values = self.operands(end);
         let latch = self.current_block();

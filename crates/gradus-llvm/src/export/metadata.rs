@@ -67,7 +67,7 @@ impl Exporter<'_, '_> {
             AttrValue::Flag if kind == 0 => text(""),
             AttrValue::Host(number) => {
                 self.host.tables.attributes.get(*number).ok_or_else(|| {
-                    self.broken_unit(format!("the host has no attribute {number}"))
+                    self.broken_unit(format!("the LLVM module has no attribute {number}"))
                 })?
             }
             _ if kind == 0 => {

@@ -85,7 +85,7 @@ impl Host {
         if fits {
             return Ok(());
         }
-        let message = "the unit does not belong to the present state of the host module";
+        let message = "the LLVM module has changed since the import of the unit";
         Err(Diagnostic::error(Code::BrokenOutput, message))
     }
 }

@@ -419,7 +419,7 @@ impl Structure<'_, '_, '_> {
         blocks: &[LLVMBasicBlockRef],
     ) -> Vec<(u128, LLVMBasicBlockRef)> {
         let OpKind::Switch(values) = self.body.kind(numbering) else {
-            unreachable!("only a switch numbers the arms of another one");
+            unreachable!("only a switch numbers the arms of another switch");
         };
         let regions = self.body.op_regions(numbering);
         let target = |region: &Region| arm_block(self.yielded_number(*region), cases, blocks);
@@ -463,7 +463,7 @@ impl Structure<'_, '_, '_> {
     fn yield_(&mut self, op: Op) -> Result<(), Diagnostic> {
         let owner = self.body.parent(op).and_then(|r| self.body.owner(r));
         let owner =
-            owner.ok_or_else(|| self.exporter.broken_unit("a yield outside of every op"))?;
+            owner.ok_or_else(|| self.exporter.broken_unit("a `yield` outside of all ops"))?;
         match self.body.kind(owner) {
             OpKind::If | OpKind::Switch(_) | OpKind::Invoke(_) => {
                 let end = End {
@@ -474,9 +474,9 @@ impl Structure<'_, '_, '_> {
             }
             OpKind::For { .. } => self.finish_for(owner, op),
             kind => {
-                return Err(self
-                    .exporter
-                    .broken_unit(format!("{kind:?} has no counterpart in LLVM")));
+                return Err(self.exporter.broken_unit(format!(
+                    "{kind:?} has no LLVM control flow; a lowering pass is missing"
+                )));
             }
         }
         self.skip_rest();

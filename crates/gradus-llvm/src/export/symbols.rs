@@ -64,7 +64,7 @@ impl Exporter<'_, '_> {
                 return Ok(known);
             }
             return Err(self.broken_unit(format!(
-                "the host has another function called {}",
+                "the LLVM module has a function {} of another type",
                 function.name
             )));
         }
@@ -104,7 +104,7 @@ impl Exporter<'_, '_> {
     /// Copies the code-generation attributes of the primal to a derivative.
     fn inherit(&mut self, raw: LLVMValueRef, from: FuncId) {
         let Some(origin) = self.host.tables.function(from) else {
-            unreachable!("a function derives from one that is declared before");
+            unreachable!("the origin of a derived function is declared earlier");
         };
         unsafe {
             let count = LLVMGetAttributeCountAtIndex(origin, LLVMAttributeFunctionIndex) as usize;
@@ -228,9 +228,10 @@ impl Exporter<'_, '_> {
                 Some(init) if is_zero(init) => unsafe { LLVMConstNull(self.ty(global.ty)) },
                 Some(init) => self.image(init),
                 None => {
-                    return Err(
-                        self.broken_unit(format!("{} is defined without a value", global.name))
-                    );
+                    return Err(self.broken_unit(format!(
+                        "the defined global {} has no initial value",
+                        global.name
+                    )));
                 }
             };
             unsafe { LLVMSetInitializer(raw, value) };

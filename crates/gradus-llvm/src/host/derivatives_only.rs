@@ -212,9 +212,9 @@ impl Reach<'_> {
 
     fn refuse(&mut self, value: LLVMValueRef, what: String) {
         if self.seen.insert(value) {
-            let message = format!("{what} would exist twice beside the program's own object");
+            let message = format!("`--beside` would duplicate {what}");
             let help =
-                "leave --beside out: the object then takes the place of the source file's own";
+                "omit `--beside`, and link the object in place of the source file's own object";
             self.findings
                 .push(Diagnostic::error(Code::StaticState, message).help(help));
         }

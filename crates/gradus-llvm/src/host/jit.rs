@@ -219,7 +219,7 @@ impl Jit {
         match error {
             Some(text) => Err(Diagnostic::error(
                 Code::ToolFailed,
-                format!("no symbol {name}: {text}"),
+                format!("undefined symbol {name}: {text}"),
             )),
             None => Ok(address as usize),
         }
@@ -234,13 +234,16 @@ impl Jit {
             None => {
                 return Err(Diagnostic::error(
                     Code::ToolFailed,
-                    format!("{name} was not named as callable"),
+                    format!("{name} is not in the list of callable functions"),
                 ));
             }
             Some(n) if *n != args.len() => {
                 return Err(Diagnostic::error(
                     Code::ToolFailed,
-                    format!("{name} takes {n} arguments, not {}", args.len()),
+                    format!(
+                        "{name} takes {n} arguments, but the call has {}",
+                        args.len()
+                    ),
                 ));
             }
             Some(_) => {}
@@ -273,7 +276,10 @@ fn add_thunk(host: &mut Host, name: &str) -> Result<usize, Diagnostic> {
         .function(name)
         .filter(|f| unsafe { LLVMIsDeclaration(*f) } == 0)
         .ok_or_else(|| {
-            Diagnostic::error(Code::ToolFailed, format!("no function {name} is defined"))
+            Diagnostic::error(
+                Code::ToolFailed,
+                format!("the module defines no function {name}"),
+            )
         })?;
     unsafe {
         check_signature(host, callee, name)?;
@@ -336,7 +342,9 @@ unsafe fn check_signature(host: &Host, callee: LLVMValueRef, name: &str) -> Resu
         if let Some(i) = parameters.into_iter().position(|t| !fits_slot(t)) {
             return Err(Diagnostic::error(
                 Code::ToolFailed,
-                format!("parameter {i} of {name} cannot be passed in a slot"),
+                format!(
+                    "parameter {i} of {name} is not a `float`, a `double`, a pointer or an integer of at most 64 bits"
+                ),
             ));
         }
         let result = LLVMGetReturnType(LLVMGlobalGetValueType(callee));
@@ -347,7 +355,7 @@ unsafe fn check_signature(host: &Host, callee: LLVMValueRef, name: &str) -> Resu
         if size_bytes > RESULT_BYTES as u64 {
             return Err(Diagnostic::error(
                 Code::ToolFailed,
-                format!("{name} returns {size_bytes} bytes, too many for a test call"),
+                format!("the result of {name} has {size_bytes} bytes, too many for a test call"),
             ));
         }
         Ok(())

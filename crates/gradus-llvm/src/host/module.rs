@@ -70,7 +70,7 @@ impl Host {
         let first = modules.next().ok_or_else(|| {
             Diagnostic::error(
                 Code::UnreadableInput,
-                format!("{name}: no module in this file"),
+                format!("{name}: the file contains no LLVM module"),
             )
         })?;
         let mut host = Host::empty();
@@ -194,7 +194,7 @@ impl Host {
         if broken != 0 {
             return Err(Diagnostic::error(
                 Code::BrokenOutput,
-                format!("the module breaks LLVM's rules: {}", text.trim_end()),
+                format!("LLVM's verifier rejects the module: {}", text.trim_end()),
             ));
         }
         Ok(())
@@ -313,7 +313,7 @@ fn modules_in<'a>(bytes: &'a [u8], name: &str) -> Result<Vec<Source<'a>>, Diagno
             let data = section.data().map_err(|e| {
                 Diagnostic::error(
                     Code::UnreadableInput,
-                    format!("{name}: section {wanted} cannot be read: {e}"),
+                    format!("{name}: cannot read section {wanted}: {e}"),
                 )
             })?;
             found.extend(split_bitcode(data).into_iter().map(Source::Bitcode));
@@ -325,7 +325,7 @@ fn modules_in<'a>(bytes: &'a [u8], name: &str) -> Result<Vec<Source<'a>>, Diagno
     Err(Diagnostic::error(
         Code::UnreadableInput,
         format!(
-            "{name}: this object carries no bitcode; compile it with -fembed-bitcode=all or -flto"
+            "{name}: the object contains no bitcode; compile the source with -fembed-bitcode=all or -flto"
         ),
     ))
 }

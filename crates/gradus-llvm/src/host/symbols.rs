@@ -206,7 +206,7 @@ impl Host {
     /// callers.
     pub fn make_callable(&self, name: &str) {
         let Some(function) = self.function(name) else {
-            unreachable!("only functions of the module are made callable");
+            unreachable!("only functions of the module become callable");
         };
         // SAFETY: the function belongs to the module, which lives as long as `self`.
         unsafe {

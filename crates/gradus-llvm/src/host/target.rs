@@ -60,7 +60,10 @@ impl TargetMachine {
             let text = unsafe { take_message(message) };
             return Err(Diagnostic::error(
                 Code::ToolFailed,
-                format!("no code can be made for {triple}: {}", text.trim_end()),
+                format!(
+                    "LLVM cannot generate code for {triple}: {}",
+                    text.trim_end()
+                ),
             ));
         }
         let level = match level {
@@ -88,7 +91,7 @@ impl TargetMachine {
         if raw.is_null() {
             return Err(Diagnostic::error(
                 Code::ToolFailed,
-                format!("no target machine for {triple}"),
+                format!("LLVM has no target machine for {triple}"),
             ));
         }
         Ok(TargetMachine { raw })

@@ -705,7 +705,7 @@ impl BodyBuilder<'_, '_> {
 
     fn end_loop(&mut self, node: NodeId, region: Region, mark: usize) {
         let TreeNode::Loop { body, again } = self.tree.node(node) else {
-            unreachable!("only loops end as loops");
+            unreachable!("only loops end with a loop exit");
         };
         if self.tree.never_completes(*body) {
             self.terminate(region);

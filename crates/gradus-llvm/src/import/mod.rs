@@ -58,7 +58,7 @@ impl Imported {
         let (_, why) = self.refused.iter().find(|(f, _)| *f == function)?;
         let f = &self.unit.functions[function];
         let name = f.source_name.as_ref().unwrap_or(&f.name);
-        let message = format!("{name} cannot be brought into regions: {}", why.text());
+        let message = format!("cannot import `{name}` into the IR: {}", why.text());
         Some(
             Diagnostic::error(Code::NotImportable, message)
                 .in_function(name)
@@ -114,7 +114,7 @@ impl Host {
     /// A root that the module does not define.
     pub fn import(&mut self, roots: &[&str]) -> Result<Imported, Diagnostic> {
         if let Some(missing) = roots.iter().find(|r| !self.defines(r)) {
-            let message = format!("no function {missing} is defined in this program");
+            let message = format!("this program defines no function `{missing}`");
             return Err(Diagnostic::error(Code::NoSuchFunction, message));
         }
         let reached = self.reached(roots);

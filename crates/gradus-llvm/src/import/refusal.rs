@@ -55,18 +55,24 @@ impl Refusal {
     /// Returns the reason in words.
     pub fn text(self) -> &'static str {
         match self {
-            Refusal::IndirectBranch => "it jumps to computed addresses",
-            Refusal::AsmGoto => "it holds an `asm goto`",
-            Refusal::Funclet => "it handles exceptions the Windows way",
-            Refusal::BlockAddress => "the address of one of its labels is taken",
-            Refusal::WideSwitch => "it switches over a very wide integer",
-            Refusal::Coroutine => "it is a coroutine",
-            Refusal::ReturnsTwice => "it calls `setjmp` or something else that returns twice",
-            Refusal::Token => "it passes a token between regions",
-            Refusal::SwiftError => "it holds a Swift error slot",
-            Refusal::LocalMetadata => "its debug information has an outdated form",
-            Refusal::Naked => "it is a naked function",
-            Refusal::ControlFlow => "its control flow is malformed",
+            Refusal::IndirectBranch => "the function has a computed `goto` (`indirectbr`)",
+            Refusal::AsmGoto => "the function contains an `asm goto`",
+            Refusal::Funclet => {
+                "the function uses Windows exception handling or an unknown form of landing pad"
+            }
+            Refusal::BlockAddress => "the function takes the address of a label",
+            Refusal::WideSwitch => {
+                "the function has a `switch` over an integer of more than 128 bits"
+            }
+            Refusal::Coroutine => "the function is a coroutine",
+            Refusal::ReturnsTwice => {
+                "the function calls `setjmp` or another function that returns twice"
+            }
+            Refusal::Token => "a `token` value would cross a region boundary",
+            Refusal::SwiftError => "the function has a Swift error slot",
+            Refusal::LocalMetadata => "the debug information has an outdated form",
+            Refusal::Naked => "the function is `naked`",
+            Refusal::ControlFlow => "the control flow cannot be structured",
         }
     }
 }

@@ -36,7 +36,7 @@ impl Host {
             self.link_module(module, &name)?;
         }
         let Some(question) = self.function(&name) else {
-            unreachable!("the function that answers for casts has just been linked");
+            unreachable!("the replacement of `__dynamic_cast` is linked");
         };
         unsafe {
             // The test function becomes internal only after linking: the linker drops internal functions

@@ -11,7 +11,7 @@ macro_rules! errors {
     ($($name:ident = $code:literal, $text:literal;)*) => {
         /// An error of the runtime.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[allow(dead_code, reason = "the table is CUDA's; what a CPU cannot meet is in it too")]
+        #[allow(dead_code, reason = "the table is CUDA's and includes errors that no CPU raises")]
         pub(super) enum Error { $($name = $code,)* }
 
         const TABLE: &[(Status, &CStr, &CStr)] = &[

@@ -55,7 +55,7 @@ fn map_stack() -> Stack {
         let low = libc::mmap(null_mut(), GUARD_BYTES + STACK_BYTES, access, flags, -1, 0);
         let made = low != libc::MAP_FAILED;
         if !made || libc::mprotect(low, GUARD_BYTES, libc::PROT_NONE) != 0 {
-            abort_with("no memory for the stacks of threads that wait for each other");
+            abort_with("cannot allocate the stack of a cooperative CUDA thread");
         }
         low
     };

@@ -192,7 +192,7 @@ impl Block {
         let shared = unsafe { libc::aligned_alloc(SHARED_ALIGN, bytes) };
         if shared.is_null() {
             crate::cuda::fiber_stacks::abort_with(
-                "no memory for what the threads of a block share",
+                "cannot allocate the shared memory of a CUDA block",
             );
         }
         Block {
@@ -236,7 +236,7 @@ impl Block {
         }
         if !any {
             crate::cuda::fiber_stacks::abort_with(
-                "the threads of a block wait at different barriers, and would for ever",
+                "deadlock: the threads of a CUDA block wait at different barriers",
             );
         }
         moved
@@ -288,7 +288,7 @@ extern "C" fn run_thread() -> ! {
         (launch.body)((*(*turn).thread).ranks.as_ptr(), shared, launch.context);
         suspend(FiberState::Ended);
     }
-    unreachable!("a thread that has ended has no more turns")
+    unreachable!("an ended fiber is never resumed")
 }
 
 /// Suspends the running fiber.
@@ -305,7 +305,7 @@ unsafe fn suspend(state: FiberState) {
         let worker = (*turn).worker;
         match &mut (*thread).stack {
             Some(stack) => switch(&raw mut stack.stack_pointer, worker),
-            None => unreachable!("a thread that has its turn has a stack"),
+            None => unreachable!("a running fiber has a stack"),
         }
     }
 }

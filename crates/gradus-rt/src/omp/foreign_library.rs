@@ -137,7 +137,8 @@ impl Function {
     pub(crate) fn find_or_abort(self) -> *mut c_void {
         self.find().unwrap_or_else(|| {
             let name = NAMES[self as usize].to_string_lossy();
-            let text = format!("this program needs OpenMP's library for {name}\n");
+            let text =
+                format!("gradus: the OpenMP library is not loaded, and the program calls {name}\n");
             // SAFETY: the text has the stated length. Nothing unwinds through this library.
             unsafe {
                 libc::write(2, text.as_ptr().cast(), text.len());

@@ -156,7 +156,7 @@ macro_rules! loops {
         /// # Safety
         /// The contract of the OpenMP library's function applies.
         #[unsafe(no_mangle)]
-        #[allow(clippy::too_many_arguments, reason = "the library's interface")]
+        #[allow(clippy::too_many_arguments, reason = "the interface of the OpenMP library")]
         pub unsafe extern "C" fn $init(
             place: Place,
             thread: i32,

@@ -159,7 +159,7 @@ fn set_position(region: &Region) {
 
 fn begin_region(region: &Region) {
     let Some(library) = library() else {
-        let text = c"gradus: OpenMP's library is asked for threads and is not there\n";
+        let text = c"gradus: a parallel region needs threads of the OpenMP library, and the library is not loaded\n";
         // SAFETY: the text is valid, and nothing unwinds through this library.
         unsafe {
             libc::write(2, text.as_ptr().cast(), text.count_bytes());

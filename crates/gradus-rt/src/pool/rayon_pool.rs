@@ -198,7 +198,7 @@ pub(super) fn on_worker<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     tsan::acquire(place.get());
     match result {
         Some(result) => result,
-        None => unreachable!("what is handed in is done"),
+        None => unreachable!("submitted work runs before `submit_external` returns"),
     }
 }
 
@@ -226,7 +226,7 @@ pub(super) fn both(first: impl FnOnce() + Send, second: impl FnOnce() + Send) {
         return;
     }
     let Some(second) = piece.into_work() else {
-        unreachable!("nobody has it");
+        unreachable!("an unshared piece of work is still available");
     };
     let progress = Progress::default();
     rayon_core::join(

@@ -62,7 +62,7 @@ impl<'c> Runner<'c> {
     pub fn new(loaded: &'c Loaded, i: usize, subject: &'c Subject) -> Result<Self, String> {
         let (vjp, jvp) = loaded.derivatives[i]
             .as_ref()
-            .ok_or("there are no derivatives")?;
+            .ok_or("the module has no derivatives")?;
         Ok(Runner {
             jit: &loaded.jit,
             function: &subject.function,
@@ -167,7 +167,7 @@ impl Line<'_, '_> {
 
     /// Returns the distance between forward mode and finite differences, if beyond the tolerance.
     pub fn forward_mode_distance(&self, y_tan: &Vector, d: &Vector) -> Option<String> {
-        let what = "forward mode against differences";
+        let what = "forward mode compared with finite differences";
         same(what, y_tan, d, self.tolerance()).err()
     }
 
@@ -178,11 +178,16 @@ impl Line<'_, '_> {
         let (value_jvp, y_tan) = self.runner.forward(self.x, self.x_tan)?;
         let (value_vjp, x_adj) = self.runner.reverse(self.x, self.y_adj)?;
         if value.iter().any(|v| !v.is_finite()) {
-            return Err(format!("the program itself gives {value:?}"));
+            return Err(format!("the program itself returns {value:?}"));
         }
         let loose = if self.single { 1e-5 } else { 1e-13 };
-        same("the value beside the JVP", &value_jvp, &value, loose)?;
-        let beside = "the value beside the VJP";
+        same(
+            "the primal value returned with the JVP",
+            &value_jvp,
+            &value,
+            loose,
+        )?;
+        let beside = "the primal value returned with the VJP";
         same(beside, &value_vjp[..1], &value[..1], loose)?;
         let (out, back) = (products(self.y_adj, &y_tan), products(&x_adj, self.x_tan));
         let (left, right): (f64, f64) = (out.iter().sum(), back.iter().sum());
@@ -194,7 +199,7 @@ impl Line<'_, '_> {
         }
         let differences = self.differences()?;
         Err(format!(
-            "forward {left:e}, reverse {right:e}, differences {:?}",
+            "forward {left:e}, reverse {right:e}, finite differences {:?}",
             differences.map(|d| products(self.y_adj, &d).iter().sum::<f64>())
         ))
     }
@@ -214,7 +219,7 @@ fn same(what: &str, own: &[f64], other: &[f64], tolerance: f64) -> Result<(), St
     let apart = |(a, b): (&f64, &f64)| (a - b).abs().is_nan() || (a - b).abs() > tolerance * scale;
     match std::iter::zip(own, other).position(apart) {
         Some(i) => Err(format!(
-            "{what}: output {i} is {:e}, not {:e}",
+            "{what}: output {i} is {:e}, expected {:e}",
             own[i], other[i]
         )),
         None => Ok(()),
@@ -331,11 +336,13 @@ impl Runner<'_> {
         for argument in &derivative.arguments {
             args.push(match argument.role {
                 Role::Inactive(0) => Arg::Int(CELLS as i64),
-                Role::Active(1) => Arg::F64s(cells.take().ok_or("x comes twice")?),
-                Role::Shadow(1, _) => Arg::F64s(beside.take().ok_or("x's shadow comes twice")?),
+                Role::Active(1) => Arg::F64s(cells.take().ok_or("`x` occurs twice")?),
+                Role::Shadow(1, _) => {
+                    Arg::F64s(beside.take().ok_or("the shadow of `x` occurs twice")?)
+                }
                 Role::Active(2) => Arg::F64(s),
                 Role::Shadow(2, _) | Role::Cotangent(_) => Arg::F64(other),
-                role => return Err(format!("an argument is {role:?}")),
+                role => return Err(format!("unexpected argument role {role:?}")),
             });
         }
         let result = self.jit.call(&derivative.name, &mut args);

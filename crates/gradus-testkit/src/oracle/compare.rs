@@ -33,8 +33,8 @@ pub fn same_outcome(
         ran: after.1,
     };
     match (&before.ran.outcome, &after.ran.outcome) {
-        (Err(trap), _) => return Err(format!("the program itself goes wrong: {trap}")),
-        (_, Err(trap)) => return Err(format!("it goes wrong only afterwards: {trap}")),
+        (Err(trap), _) => return Err(format!("the program itself traps: {trap}")),
+        (_, Err(trap)) => return Err(format!("the transformed program traps: {trap}")),
         (Ok(None), Ok(None)) => {}
         (Ok(Some(a)), Ok(Some(b))) => {
             if !same_value(
@@ -45,15 +45,15 @@ pub fn same_outcome(
                 (before.machine, after.machine),
                 tolerance,
             ) {
-                return Err(format!("the result was {a:?} and is {b:?}"));
+                return Err(format!("the result differs: {a:?} before, {b:?} after"));
             }
         }
-        (Ok(a), Ok(b)) => return Err(format!("the result was {a:?} and is {b:?}")),
+        (Ok(a), Ok(b)) => return Err(format!("the result differs: {a:?} before, {b:?} after")),
     }
     same_memory(unit, &before, &after, tolerance)?;
     match before.machine.output() == after.machine.output() {
         true => Ok(()),
-        false => Err("it prints something else".into()),
+        false => Err("the printed output differs".into()),
     }
 }
 
@@ -102,17 +102,17 @@ fn same_object(
     let (a, b) = match objects {
         (Some(a), Some(b)) => (a, b),
         (None, _) => return Ok(()),
-        (_, None) => return Err(format!("{what} is no longer alive")),
+        (_, None) => return Err(format!("{what} is freed")),
     };
     if a.len() != b.len() {
-        return Err(format!("{what} has another size"));
+        return Err(format!("the size of {what} differs"));
     }
     let size = if elements == Elements::F32 { 4 } else { 8 };
     for (i, (a, b)) in std::iter::zip(a.chunks(size), b.chunks(size)).enumerate() {
         let machines = (before.machine, after.machine);
         if !same_word(a, b, elements, machines, tolerance) {
             return Err(format!(
-                "{what} differs at byte {}: {a:?} and {b:?}",
+                "{what} differs at byte {}: {a:?} before, {b:?} after",
                 i * size
             ));
         }

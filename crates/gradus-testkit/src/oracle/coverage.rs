@@ -33,7 +33,7 @@ fn tested_elsewhere(kind: &OpKind) -> Option<&'static str> {
         | ShareFor { .. }
         | Single { .. }
         | Critical(_) => Some("pages of parallel programs"),
-        Foreign(_) => Some("the import's own tests: only the host understands them"),
+        Foreign(_) => Some("tests of the import: foreign LLVM instructions"),
         Cast(CastOp::AddrSpaceCast | CastOp::PtrToAddr) => Some("programs for other machines"),
         Cast(CastOp::IntToPtr) => Some("refused on active memory"),
         Binary(_)

@@ -106,14 +106,16 @@ fn check(unit: &Unit, changed: Option<&Unit>, pool: &Pool, name: &str) -> Result
     for (changed, order) in changed.iter().flat_map(|c| [(c, None), (c, Some(5))]) {
         let given = interpreted(changed, name, order)?;
         if given != meant {
-            return Err(format!("simplified it gives {given}, not {meant}"));
+            return Err(format!(
+                "after simplification the result is {given}, expected {meant}"
+            ));
         }
     }
     for workers in [1, 2, 3, 4] {
         let given = pool.call(name, workers)?;
         if given != meant {
             return Err(format!(
-                "on {workers} workers it gives {given}, not {meant}"
+                "on {workers} workers the result is {given}, expected {meant}"
             ));
         }
     }
@@ -132,9 +134,9 @@ pub(crate) fn interpreted(
         ..Options::default()
     };
     match Machine::with_options(unit, options).call(name, &[]) {
-        Ok(Some(value)) => value.as_i64().ok_or("the result is not defined".into()),
-        Ok(None) => Err("there is no result".into()),
-        Err(trap) => Err(format!("interpreted, it goes wrong: {trap}")),
+        Ok(Some(value)) => value.as_i64().ok_or("the result is undefined".into()),
+        Ok(None) => Err("the program returns no result".into()),
+        Err(trap) => Err(format!("the interpreter traps: {trap}")),
     }
 }
 
@@ -163,7 +165,7 @@ fn round_trip_intrinsics(unit: &Unit) -> Result<(Host, Unit), String> {
     let imported = host.import_all();
     if let Some((func, why)) = imported.refused.first() {
         let name = &imported.unit.functions[*func].name;
-        return Err(format!("{name} is not read again: {why:?}"));
+        return Err(format!("{name} cannot be imported again: {why:?}"));
     }
     let mut read = imported.unit;
     let raised = gradus_raise::raise(&mut read, &gradus_raise::Orphans::Raise);

@@ -160,7 +160,7 @@ pub(crate) fn import_functions(bytes: &[u8], names: &[&str]) -> Result<Unit, Str
     let mut host = Host::parse(bytes, "made.bc").map_err(|d| d.message)?;
     let imported = host.import(names).map_err(|d| d.message)?;
     match imported.refused.first() {
-        Some((func, why)) => Err(format!("{func:?} is not imported: {why:?}")),
+        Some((func, why)) => Err(format!("{func:?} cannot be imported: {why:?}")),
         None => Ok(imported.unit),
     }
 }
@@ -175,7 +175,7 @@ pub(crate) fn matches_interpreter_in_one_unit(
     let x = points()[0];
     match interpret(unit, &subject.function, &primal_arguments(&x))? {
         Some(own) => same("the primal", subject, &own, &runner.primal(&x)?)?,
-        None => return Err("the interpreter does not know how to run the program".into()),
+        None => return Err("the interpreter does not support the program".into()),
     }
     derivatives_match_interpreter(unit, runner, subject)
 }
@@ -253,7 +253,7 @@ fn arguments<'a>(
         Role::Shadow(1, _) => Ok(Argument::Cells(beside)),
         Role::Active(2) => Ok(Argument::Number(x[CELLS])),
         Role::Shadow(2, _) | Role::Cotangent(_) => Ok(Argument::Number(other)),
-        role => Err(format!("an argument is {role:?}")),
+        role => Err(format!("unexpected argument role {role:?}")),
     };
     derivative.arguments.iter().map(|a| one(a.role)).collect()
 }
@@ -303,7 +303,7 @@ fn run(
     name: &str,
     arguments: &[Argument],
 ) -> Result<Option<Vec<f64>>, String> {
-    let told = |trap: gradus_interp::Trap| format!("interpreted, {name} goes wrong: {trap}");
+    let told = |trap: gradus_interp::Trap| format!("the interpreter traps in {name}: {trap}");
     let (mut values, mut arrays) = (Vec::new(), Vec::new());
     for argument in arguments {
         values.push(match argument {
@@ -321,7 +321,7 @@ fn run(
         other => other.map_err(told)?,
     };
     if machine.heap_blocks() > 0 {
-        return Err(format!("interpreted, {name} leaves memory unfreed"));
+        return Err(format!("in the interpreter, {name} leaks memory"));
     }
     let mut numbers: Vec<Option<f64>> = match &result {
         Some(Value::Elements(members)) => members.iter().map(Value::as_f64).collect(),
@@ -333,8 +333,9 @@ fn run(
         numbers.extend(cells.into_iter().map(Some));
     }
     let all: Option<Vec<f64>> = numbers.into_iter().collect();
-    all.map(Some)
-        .ok_or(format!("interpreted, {name} gives something undefined"))
+    all.map(Some).ok_or(format!(
+        "in the interpreter, {name} returns an undefined value"
+    ))
 }
 
 fn same(what: &str, subject: &Subject, own: &[f64], machine: &[f64]) -> Result<(), String> {
@@ -346,10 +347,10 @@ fn same(what: &str, subject: &Subject, own: &[f64], machine: &[f64]) -> Result<(
     };
     match std::iter::zip(own, machine).position(apart) {
         Some(i) => Err(format!(
-            "{what}: number {i} is {:e} to the interpreter, {:e} to the machine",
+            "{what}: number {i} is {:e} in the interpreter, {:e} in compiled code",
             own[i], machine[i]
         )),
-        None if own.len() != machine.len() => Err(format!("{what} gives {} numbers", own.len())),
+        None if own.len() != machine.len() => Err(format!("{what} returns {} numbers", own.len())),
         None => Ok(()),
     }
 }

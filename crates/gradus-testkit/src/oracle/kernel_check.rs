@@ -21,9 +21,7 @@ fn interpreted(unit: &Unit, random_order: Option<u64>) -> Result<i64, String> {
     };
     let mut machine = Machine::with_options(unit, options);
     match machine.call("f", &[]) {
-        Ok(Some(value)) => value
-            .as_i64()
-            .ok_or("the result is not defined".to_string()),
+        Ok(Some(value)) => value.as_i64().ok_or("the result is undefined".to_string()),
         other => Err(format!("{other:?}")),
     }
 }
@@ -68,7 +66,7 @@ fn lowered(unit: &mut Unit) -> Result<[usize; 2], String> {
             continue;
         };
         if body.walk(body.root()).any(|op| kernels(body.kind(op))) {
-            return Err("a kernel is left".into());
+            return Err("a kernel remains after lowering".into());
         }
     }
     sound(unit)?;
@@ -155,7 +153,9 @@ pub fn check_kernel(text: &str, compiled: bool) -> Result<[usize; 2], String> {
         let given = interpreted(&as_meant, order);
         if given != Ok(meant) {
             let text = print(&as_meant);
-            return Err(format!("simplified: {given:?}, not {meant}\n{text}"));
+            return Err(format!(
+                "after simplification the result is {given:?}, expected {meant}\n{text}"
+            ));
         }
     }
     let mut counts = [0, 0];
@@ -175,7 +175,7 @@ pub fn check_kernel(text: &str, compiled: bool) -> Result<[usize; 2], String> {
             if given != Ok(meant) {
                 let text = print(&after);
                 return Err(format!(
-                    "lowered (simplified: {first}): {given:?}, not {meant}\n{text}"
+                    "after lowering (simplified: {first}) the result is {given:?}, expected {meant}\n{text}"
                 ));
             }
         }
@@ -185,7 +185,7 @@ pub fn check_kernel(text: &str, compiled: bool) -> Result<[usize; 2], String> {
             sound(&after)?;
             let given = Pool::load(&after, &["f"], None)?.call("f", 3)?;
             if given != meant {
-                return Err(format!("compiled: {given}, not {meant}"));
+                return Err(format!("the compiled result is {given}, expected {meant}"));
             }
         }
     }

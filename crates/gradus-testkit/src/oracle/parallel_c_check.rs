@@ -156,8 +156,13 @@ impl SerialAndParallel {
             return Ok(Err(refused));
         }
         let made = parallel.zip(serial);
-        let (parallel, serial) = made.ok_or("nothing was made")?;
-        let unit = with_parallel_loops(parallel.dump.as_ref().ok_or("there is no text")?)?;
+        let (parallel, serial) = made.ok_or("the compiler produced no output")?;
+        let unit = with_parallel_loops(
+            parallel
+                .dump
+                .as_ref()
+                .ok_or("the compiler produced no IR dump")?,
+        )?;
         let level = way.optimised.then_some(OptLevel::O2);
         let both = SerialAndParallel {
             subjects,
@@ -223,7 +228,7 @@ fn same(who: &str, own: (Vector, Vector), serial: (Vector, Vector)) -> Result<()
             let apart = (a - b).abs();
             if apart.is_nan() || apart > 1e-10 * scale {
                 return Err(format!(
-                    "the {what} on {who}: number {i} is {a:e}, serially {b:e}"
+                    "the {what} on {who}: number {i} is {a:e}, in the serial run {b:e}"
                 ));
             }
         }

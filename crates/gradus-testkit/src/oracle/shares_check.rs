@@ -116,8 +116,13 @@ pub fn check_shares(
         for verdict in &mut verdicts {
             let why = match lines.next() {
                 Some("0") => continue,
-                Some(wrong) => format!("on {threads} threads {wrong} constructs count wrong"),
-                None => format!("on {threads} threads it does not end: {}", output.status),
+                Some(wrong) => {
+                    format!("on {threads} threads {wrong} constructs have a wrong count")
+                }
+                None => format!(
+                    "on {threads} threads the program does not finish: {}",
+                    output.status
+                ),
             };
             if *verdict == Verdict::Right {
                 *verdict = Verdict::Wrong(why);
@@ -147,7 +152,7 @@ fn compiled(name: &str, bitcode: &[u8], way: &SharesWay) -> Result<Vec<u8>, Stri
         let first = reply.diagnostics.first();
         format!(
             "{name}: {}",
-            first.map_or("nothing was made", |d| &d.message)
+            first.map_or("the compiler produced no output", |d| &d.message)
         )
     })
 }

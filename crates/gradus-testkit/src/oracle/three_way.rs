@@ -106,7 +106,7 @@ fn pattern(len: usize, seed: u64) -> Vec<f64> {
 fn agree(what: &str, own: &[f64], differences: &[f64]) -> Result<(), String> {
     if own.len() != differences.len() {
         return Err(format!(
-            "{what} gives {} numbers, not {}",
+            "{what} returns {} numbers, expected {}",
             own.len(),
             differences.len()
         ));
@@ -117,7 +117,9 @@ fn agree(what: &str, own: &[f64], differences: &[f64]) -> Result<(), String> {
         if !kind
             || (b.is_finite() && (a - b).abs() > DIFFERENCE_TOLERANCE * scale.max(a.abs()) + 1e-9)
         {
-            return Err(format!("{what} gives {a} for result {i}, differences {b}"));
+            return Err(format!(
+                "{what} returns {a} for result {i}, finite differences return {b}"
+            ));
         }
     }
     Ok(())
@@ -136,7 +138,7 @@ fn dot_test(
 ) -> Result<(), String> {
     if x_adj.len() != x_tan.len() {
         return Err(format!(
-            "reverse mode gives {} numbers, not {}",
+            "reverse mode returns {} numbers, expected {}",
             x_adj.len(),
             x_tan.len()
         ));
@@ -151,14 +153,14 @@ fn dot_test(
         return match same {
             true => Ok(()),
             false => Err(format!(
-                "the dot-product test gives {left} forwards, {right} back"
+                "the dot-product test fails: forward {left}, reverse {right}"
             )),
         };
     }
     match (left - right).abs() <= limit.0 * size + limit.1 + 1e-300 {
         true => Ok(()),
         false => Err(format!(
-            "the dot-product test gives {left} forwards and {right} back, terms of size {size}"
+            "the dot-product test fails: forward {left}, reverse {right}, magnitude of the terms {size}"
         )),
     }
 }

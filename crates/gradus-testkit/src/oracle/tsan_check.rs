@@ -178,7 +178,7 @@ fn judge(unit: &Unit, program: &ForkJoinProgram, outputs: &[String]) -> Result<(
     let mark = format!("\n{PROGRAM_PREFIX}{}\n", program.function);
     let mut said = Vec::new();
     for (output, workers) in std::iter::zip(outputs, WORKERS) {
-        let (_, own) = output.split_once(&mark).ok_or("it did not run")?;
+        let (_, own) = output.split_once(&mark).ok_or("the program did not run")?;
         let own = own
             .split(&format!("\n{PROGRAM_PREFIX}"))
             .next()
@@ -195,7 +195,7 @@ fn judge(unit: &Unit, program: &ForkJoinProgram, outputs: &[String]) -> Result<(
         let lines: Vec<&str> = lines.collect();
         if lines.len() != REPETITIONS || lines.iter().any(|line| **line != meant) {
             return Err(format!(
-                "on {workers} workers it gives {lines:?}, not {meant}"
+                "on {workers} workers the program prints {lines:?}, expected {meant}"
             ));
         }
     }

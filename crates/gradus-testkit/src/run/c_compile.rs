@@ -40,7 +40,7 @@ pub fn check_c(programs: &[CProgram], flags: &[&str]) -> Result<Vec<Verdict>, St
     });
     let judge = |(i, verdict): (usize, Option<Verdict>)| match (verdict, &loaded) {
         (Some(verdict), _) => verdict,
-        (None, None) => Verdict::Crash("nothing was made".into()),
+        (None, None) => Verdict::Crash("the compiler produced no output".into()),
         (None, Some(loaded)) => {
             let along = |of: &Vector, at: &Vector, curves| {
                 let unit = unit.as_ref().map_err(String::clone)?;
@@ -114,8 +114,8 @@ fn clang(source: &str, language: &str, flags: &[&str]) -> Result<Vec<u8>, String
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .map_err(|e| format!("clang does not start: {e}"))?;
-    let mut input = child.stdin.take().ok_or("no pipe")?;
+        .map_err(|e| format!("cannot start clang: {e}"))?;
+    let mut input = child.stdin.take().ok_or("clang has no input pipe")?;
     std::thread::scope(|scope| {
         // A thread writes the input concurrently: preprocessed text is returned before the input ends.
         let written = scope.spawn(move || input.write_all(source.as_bytes()));

@@ -73,12 +73,14 @@ impl Call {
     /// # Errors
     /// A sentence with the syntax error.
     pub fn parse(text: &str) -> Result<Call, String> {
-        let open = text.find('(').ok_or("a call is `@name(arguments)`")?;
-        let close = text.rfind(')').ok_or("a call ends in `)`")?;
+        let open = text.find('(').ok_or("expected a call `@name(arguments)`")?;
+        let close = text
+            .rfind(')')
+            .ok_or("expected `)` at the end of the call")?;
         let function = text[..open].trim().trim_start_matches('@').to_string();
         let inside = text
             .get(open + 1..close)
-            .ok_or("a call is `@name(arguments)`")?;
+            .ok_or("expected a call `@name(arguments)`")?;
         let mut args = Vec::new();
         for part in split(inside) {
             let (name, value) = match part.split_once('=') {
@@ -98,7 +100,7 @@ impl Call {
         let name = &self.function;
         let func = unit
             .function(name)
-            .ok_or(format!("there is no function `{name}`"))?;
+            .ok_or(format!("undefined function `{name}`"))?;
         let function = &unit.functions[func];
         let count = unit.param_types(function.ty).len();
         let mut slots: Vec<Option<Argument>> = vec![None; count];
@@ -108,14 +110,16 @@ impl Call {
                 Some(name) => {
                     let own = |n: &Option<String>| n.as_ref() == Some(name);
                     let found = function.param_names.iter().position(own);
-                    found.ok_or(format!("there is no argument `{name}`"))?
+                    found.ok_or(format!("unknown argument `{name}`"))?
                 }
             };
-            let slot = slots.get_mut(index).ok_or("there are too many arguments")?;
+            let slot = slots
+                .get_mut(index)
+                .ok_or("the call has too many arguments")?;
             *slot = Some(value.clone());
         }
         let slots: Option<Vec<Argument>> = slots.into_iter().collect();
-        Ok((func, slots.ok_or("an argument is missing")?))
+        Ok((func, slots.ok_or("the call has too few arguments")?))
     }
 }
 
@@ -153,14 +157,14 @@ fn argument(text: &str) -> Result<Argument, String> {
         let count: usize = count
             .trim()
             .parse()
-            .map_err(|_| format!("`{text}` is no array"))?;
+            .map_err(|_| format!("`{text}` is not an array"))?;
         return Ok(Argument::Array(floats(Elements::F64, vec![0.0; count])));
     }
     if let Some(size) = text.strip_prefix("undef ") {
         let size_bytes = size
             .trim()
             .parse()
-            .map_err(|_| format!("`{text}` is no array"))?;
+            .map_err(|_| format!("`{text}` is not an array"))?;
         let mut array = floats(Elements::Undefined, Vec::new());
         array.size_bytes = size_bytes;
         return Ok(Argument::Array(array));
@@ -173,7 +177,7 @@ fn argument(text: &str) -> Result<Argument, String> {
     }
     text.parse()
         .map(Argument::Float)
-        .map_err(|_| format!("`{text}` is no argument"))
+        .map_err(|_| format!("`{text}` is not an argument"))
 }
 
 fn floats(elements: Elements, numbers: Vec<f64>) -> Array {
@@ -201,9 +205,9 @@ fn array(kind: &str, list: &str) -> Result<Array, String> {
         "i16" => Elements::Int(2),
         "i32" => Elements::Int(4),
         "i64" => Elements::Int(8),
-        _ => return Err(format!("`{kind}` is no type of elements")),
+        _ => return Err(format!("`{kind}` is not an element type")),
     };
-    let bad = |item: &str| format!("`{item}` is no element");
+    let bad = |item: &str| format!("`{item}` is not an element");
     if let Elements::Int(_) = elements {
         let integers: Result<Vec<i128>, String> = items
             .iter()
@@ -310,7 +314,7 @@ pub fn run_call<'u>(
             }
             Argument::Symbol(name) => {
                 let address = machine.symbol(&name);
-                Value::ptr(address.ok_or(format!("there is no `@{name}`"))?)
+                Value::ptr(address.ok_or(format!("undefined symbol `@{name}`"))?)
             }
             Argument::Null => Value::ptr(Address(0)),
             Argument::Float(x) => number(unit, ty, x, None)?,
@@ -329,7 +333,7 @@ fn number(unit: &Unit, ty: TypeId, x: f64, n: Option<i128>) -> Result<Value, Str
         (Type::Int(bits @ 1..=64), Some(n)) => {
             Ok(Value::Bits(n as u64 & (u64::MAX >> (64 - bits))))
         }
-        _ => Err("a number does not fit its parameter".into()),
+        _ => Err("a number does not match the parameter type".into()),
     }
 }
 

@@ -76,7 +76,7 @@ impl Page {
                 }
                 Some("out") => page.output = content,
                 Some("values") => page.values = content,
-                _ => return Err(format!("a section `{name}` is not known")),
+                _ => return Err(format!("unknown section `{name}`")),
             }
         }
         match page.input.is_empty() {
@@ -97,7 +97,7 @@ impl Page {
                 let number = number.trim();
                 self.tolerance = number
                     .parse()
-                    .map_err(|_| format!("`{number}` is no tolerance"))?;
+                    .map_err(|_| format!("`{number}` is not a tolerance"))?;
             }
         }
         match self.title.is_empty() {

@@ -118,7 +118,7 @@ impl Faults {
             Faults::Refused(findings) => findings,
         };
         let Some(first) = findings.get(at) else {
-            return Verdict::Crash("refused without a reason".into());
+            return Verdict::Crash("the compiler refuses the function without a diagnostic".into());
         };
         let code = format!("{:?}", first.code);
         let place = format!("{} | {}", first.message, (module.shown)(first));
@@ -203,14 +203,14 @@ impl CompiledDerivatives {
         for (subject, verdict) in std::iter::zip(subjects, verdicts) {
             let both = find(subject, Mode::Reverse).zip(find(subject, Mode::Forward));
             if verdict.is_none() && both.is_none() {
-                return Err("a derivative is not listed".into());
+                return Err("the compiler's reply lists no derivative".into());
             }
             derivatives.push(both.filter(|_| verdict.is_none()));
         }
         Ok(CompiledDerivatives {
             bytes: reply
                 .output(OutputKind::Bitcode)
-                .ok_or("no bitcode")?
+                .ok_or("the compiler produced no bitcode")?
                 .to_vec(),
             dump: reply.dumps.last().map(|dump| dump.text.clone()),
             derivatives,

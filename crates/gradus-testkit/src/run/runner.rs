@@ -86,14 +86,14 @@ pub fn check_pages(folder: impl AsRef<Path>, passes: &[Pass]) -> Result<usize, S
 }
 
 fn check_file(path: &Path, passes: &[Pass], bless: bool) -> Result<(), String> {
-    let text = std::fs::read_to_string(path).map_err(|e| format!("cannot be read: {e}"))?;
+    let text = std::fs::read_to_string(path).map_err(|e| format!("cannot read the page: {e}"))?;
     let page = Page::parse(&text)?;
     let (output, values) = check_page(&page, passes)?;
     let fresh = page.with_results(&output, &values);
     if bless {
         return match fresh == text {
             true => Ok(()),
-            false => std::fs::write(path, fresh).map_err(|e| format!("cannot be written: {e}")),
+            false => std::fs::write(path, fresh).map_err(|e| format!("cannot write the page: {e}")),
         };
     }
     if page.shows_output || !page.output.is_empty() {
@@ -115,8 +115,7 @@ fn difference(section: &str, shown: &str, own: &str) -> Result<(), String> {
         let (a, b) = (lines.0.next(), lines.1.next());
         if a != b || (a.is_none() && b.is_none()) {
             return Err(format!(
-                "`## {section}` is not what the page shows, at its line {number}:\n  page  {}\n  now   {}\n\
-                 If it is right: GRADUS_BLESS=1, and read the difference.",
+                "section `## {section}` differs from the page at line {number} of the section:\n  page  {}\n  now   {}\nIf the new text is correct, set GRADUS_BLESS=1 and review the diff.",
                 a.unwrap_or(end),
                 b.unwrap_or(end)
             ));
@@ -161,7 +160,7 @@ fn run_step(
     unit: &mut Unit,
 ) -> Result<Result<Meaning, Vec<Diagnostic>>, String> {
     let pass = passes.iter().find(|p| p.name == step.name);
-    let pass = pass.ok_or(format!("there is no pass `{}`", step.name))?;
+    let pass = pass.ok_or(format!("unknown pass `{}`", step.name))?;
     Ok((pass.run)(unit, &step.words))
 }
 
@@ -171,7 +170,7 @@ fn check_round_trip(unit: &Unit, when: &str) -> Result<(), String> {
     if !findings.is_empty() {
         let list: Vec<String> = findings.iter().map(diagnostic_text).collect();
         return Err(format!(
-            "{when} the program breaks rules:\n{}\n{}",
+            "{when}, the verifier rejects the program:\n{}\n{}",
             list.join("\n"),
             print(unit)
         ));
@@ -182,7 +181,7 @@ fn check_round_trip(unit: &Unit, when: &str) -> Result<(), String> {
     match print(&again) == text {
         true => Ok(()),
         false => Err(format!(
-            "{when} printing and parsing are not inverse:\n{text}"
+            "{when}, printing and parsing do not round-trip:\n{text}"
         )),
     }
 }

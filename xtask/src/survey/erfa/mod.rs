@@ -31,7 +31,7 @@ pub fn collection() -> Outcome<Collection> {
         name: function.name.clone(),
         units: match points.get(&function.name) {
             Some(points) => Ok(program::units(&library, function, points)),
-            None => Err("ERFA's test program does not call it".into()),
+            None => Err("ERFA's test program does not call the function".into()),
         },
     });
     Ok(Collection {

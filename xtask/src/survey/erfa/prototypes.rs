@@ -206,11 +206,7 @@ pub fn without_comments(text: &str) -> String {
 }
 
 fn parameter(function: &str, text: &str, roles: &Roles) -> Outcome<Parameter> {
-    let beyond = || {
-        Failure::new(format!(
-            "{function}: parameter `{text}` is beyond this parser"
-        ))
-    };
+    let beyond = || Failure::new(format!("{function}: unsupported parameter `{text}`"));
     let (declarator, extents) = match text.find('[') {
         Some(at) => (&text[..at], &text[at..]),
         None => (text, ""),
@@ -240,7 +236,7 @@ fn parameter(function: &str, text: &str, roles: &Roles) -> Outcome<Parameter> {
         Shape::Aside(..) => Role::Returned,
         _ => roles.of(name).ok_or_else(|| {
             Failure::new(format!(
-                "{function}: the comment does not say whether `{name}` is given or returned"
+                "{function}: the comment does not list `{name}` as given or returned"
             ))
         })?,
     };

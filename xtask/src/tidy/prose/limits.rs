@@ -141,7 +141,7 @@ pub fn check(units: &BTreeMap<String, Counts>, exceptions: &[Exception]) -> Vec<
                 .map_or(limit.bound, |e| limit.bound.at(e.value));
             if !bound.holds(value) && !limit.bound.holds(value) {
                 let message = format!(
-                    "{value:.1} {}; {} are allowed",
+                    "{value:.1} {}; allowed: {}",
                     limit.figure.words(),
                     bound.words()
                 );

@@ -146,7 +146,7 @@ pub(super) fn plain_memory_check_text(name: &str) -> String {
     const DERIVED: u32 = 42;
     const NOTHING_TO_DESTROY: u32 = 430;
     const NOTHING_TO_FINALISE: u32 = 431;
-    let said = "gradus: `deallocate` of a pointer to a type that frees more than its memory, where that type is not seen";
+    let said = "gradus: cannot expand `deallocate`: the object has finalization or allocatable components, and the compiler does not see the type";
     let bytes = said.len() + 2;
     format!(
         "@{name}_said = private constant [{bytes} x i8] c\"{said}\\0A\\00\"

@@ -17,7 +17,7 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Runs a child on `count` seeds from `first` on. Returns its lines, or the kind of failure.
 pub fn run(settings: &Settings, first: u64, count: u64) -> Result<Vec<String>, &'static str> {
-    let own = std::env::current_exe().map_err(|_| "crash: no program of its own")?;
+    let own = std::env::current_exe().map_err(|_| "crash: unknown path of the fuzz program")?;
     let mut command = Command::new(own);
     command.arg("--batch");
     for (name, value) in [
@@ -67,8 +67,11 @@ pub fn run(settings: &Settings, first: u64, count: u64) -> Result<Vec<String>, &
         }
     }
     let started = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
-    let mut child = started.map_err(|_| "crash: it does not start")?;
-    let stdout = child.stdout.take().ok_or("crash: no output")?;
+    let mut child = started.map_err(|_| "crash: the child process does not start")?;
+    let stdout = child
+        .stdout
+        .take()
+        .ok_or("crash: no output of the child process")?;
     let (send, receive) = mpsc::channel();
     std::thread::spawn(move || {
         for line in BufReader::new(stdout).lines().map_while(Result::ok) {

@@ -76,8 +76,7 @@ struct Settings {
     file: Option<String>,
 }
 
-const USAGE: &str = "there are --ir, --parallel, --gradients, --kernels, --shares, --mutants, --mutant NAME, --tsan, --linker GRADUS, --race, --show, --reduce, --count, --seed, --statements, \
-     --jobs, --route, --file";
+const USAGE: &str = "the options are --ir, --parallel, --gradients, --kernels, --shares, --mutants, --mutant NAME, --tsan, --linker GRADUS, --race, --show, --reduce, --count, --seed, --statements, --jobs, --route, --file";
 
 fn settings() -> Result<Settings, String> {
     let mut settings = Settings {
@@ -118,14 +117,14 @@ fn settings() -> Result<Settings, String> {
             "--mutant" => {
                 let name = words.next().ok_or("--mutant needs a name")?;
                 settings.mutant = Mutant::ALL.iter().copied().find(|m| m.name() == name);
-                settings
-                    .mutant
-                    .ok_or(format!("there is no mutant {name}"))?;
+                settings.mutant.ok_or(format!("unknown mutant `{name}`"))?;
             }
             "--file" => settings.file = Some(words.next().ok_or("--file needs a name")?),
             "--count" | "--seed" | "--statements" | "--jobs" | "--route" => {
                 let value = words.next().ok_or(format!("{word} needs a number"))?;
-                let number: u64 = value.parse().map_err(|_| format!("{value} is no number"))?;
+                let number: u64 = value
+                    .parse()
+                    .map_err(|_| format!("`{value}` is not a number"))?;
                 match word.as_str() {
                     "--count" => settings.count = number,
                     "--seed" => settings.seed = number,
@@ -366,7 +365,7 @@ fn kernel_batch(settings: &Settings) {
         match std::panic::catch_unwind(|| check_kernel(&text, seed % 8 == 0)) {
             Ok(Ok(_)) => Verdict::Right,
             Ok(Err(why)) => Verdict::Wrong(why.lines().next().unwrap_or_default().into()),
-            Err(_) => Verdict::Crash("it panics".into()),
+            Err(_) => Verdict::Crash("the check panics".into()),
         }
     };
     print_verdicts(settings, "kernels", settings.seeds().map(judge).collect());

@@ -12,7 +12,7 @@ const PROGRAMS_PER_CHILD: u64 = 25;
 /// Seeds one fault after another (or the fault of the settings), with a limit on the programs for each.
 pub fn run(settings: &Settings) -> ExitCode {
     if !cfg!(debug_assertions) {
-        eprintln!("a release build has no seeded faults: build with --profile fuzz");
+        eprintln!("a release build has no mutants: build with --profile fuzz");
         return ExitCode::from(2);
     }
     let (mut alive, mut tried) = (0, 0);
@@ -49,7 +49,7 @@ pub fn run(settings: &Settings) -> ExitCode {
             mutant.fault()
         );
     }
-    println!("{alive} of {tried} live on");
+    println!("survivors: {alive} of {tried} mutants");
     match alive {
         0 => ExitCode::SUCCESS,
         _ => ExitCode::from(1),

@@ -101,7 +101,7 @@ fn unit_page(
     });
     let last = judge(&small)?;
     Some(format!(
-        "# {wanted}\n\nProgram {} in the way {way}: {last:?}\n\n```\n{}```\n",
+        "# {wanted}\n\nProgram {} in configuration {way}: {last:?}\n\n```\n{}```\n",
         settings.seed,
         gradus_testkit::without_unused(&small)
     ))

@@ -97,7 +97,7 @@ impl<'s> Tally<'s> {
             for (ends, count) in receive {
                 ends.iter().for_each(|end| tally.end(end));
                 done += count;
-                eprintln!("{done} of {} programs", settings.count);
+                eprintln!("progress: {done} of {} programs", settings.count);
             }
         });
         tally.seconds = started.elapsed().as_secs_f64();
@@ -126,7 +126,7 @@ impl<'s> Tally<'s> {
     fn line(&mut self, line: &str) {
         let parts: Vec<&str> = line.splitn(4, '\t').collect();
         let [seed, route, kind, text] = parts.as_slice() else {
-            return self.report_failure(format!("a child says what no check says: {line}"));
+            return self.report_failure(format!("unexpected output of a child process: {line}"));
         };
         let number = seed.parse().unwrap_or(0);
         self.outcomes
@@ -165,7 +165,7 @@ impl<'s> Tally<'s> {
         }
         let count = self.settings.count;
         println!(
-            "{count} programs in {:.1} s, {} at a time: {:.1} a second",
+            "{count} programs in {:.1} s, {} processes: {:.1} programs/s",
             self.seconds,
             self.settings.jobs,
             count as f64 / self.seconds
@@ -174,7 +174,7 @@ impl<'s> Tally<'s> {
             println!("{told}");
         }
         for cell in &self.empty {
-            println!("no program: {cell}");
+            println!("not covered: {cell}");
         }
     }
 
@@ -195,7 +195,7 @@ impl<'s> Tally<'s> {
             }
         }
         println!(
-            "The first {} programs contain:\n{}",
+            "Coverage of the first {} programs:\n{}",
             seeds.len(),
             coverage.table()
         );
@@ -216,7 +216,7 @@ impl<'s> Tally<'s> {
                 *contents.entry(what).or_default() += 1;
             }
         }
-        println!("Of {} programs contain:", self.settings.count);
+        println!("Features of {} programs:", self.settings.count);
         for (what, count) in contents {
             println!("  {count:6}  {what}");
         }
