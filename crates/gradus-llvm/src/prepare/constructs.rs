@@ -24,11 +24,10 @@ const DEBUG_REGION: &str = ".omp_outlined_debug__";
 
 /// Returns true for the name of the second function of a region.
 fn is_debug_region(name: &str) -> bool {
-    let Some((_, end)) = name.rsplit_once(DEBUG_REGION) else {
-        return false;
-    };
-    let number = end.strip_prefix('.').unwrap_or(end);
-    number.bytes().all(|byte| byte.is_ascii_digit())
+    name.rsplit_once(DEBUG_REGION).is_some_and(|(_, end)| {
+        let number = end.strip_prefix('.').unwrap_or(end);
+        number.bytes().all(|byte| byte.is_ascii_digit())
+    })
 }
 
 impl Host {
