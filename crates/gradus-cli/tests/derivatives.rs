@@ -125,9 +125,11 @@ fn checks_report_missing_values() {
         "#include <math.h>\ndouble kink(double x) { return fabs(x); }\n",
     );
     let said = accepts(&at, "check kink.c -f kink --arg x=0.0");
-    assert!(said.contains("do not settle"), "{said}");
+    assert!(said.contains("do not converge"), "{said}");
     assert!(
-        said.ends_with("right at other values; at those given differences settle nowhere\n"),
+        said.ends_with(
+            "right at other values; at the given values finite differences do not converge\n"
+        ),
         "{said}"
     );
     write(

@@ -527,7 +527,7 @@ fn refusals_write_nothing() {
         (
             "__global__ void child(int *x) { x[0] = 1; }\n\
              __global__ void k(int *x) {\nchild<<<1, 1>>>(x); }",
-            "a kernel launches another one",
+            "a kernel launches a kernel",
         ),
         ("#include <cublas_v2.h>\n", "the CUDA library `cublas`"),
         ("#include <cub/cub.cuh>\n", "the CUDA library `cub`"),

@@ -143,7 +143,7 @@ fn invalid_targets_are_refused() {
         ),
         (
             "cc --par-target=openmp caller.o length.o -o program -lm",
-            "give `-fopenmp`",
+            "add `-fopenmp`",
         ),
     ] {
         let mut words = std::process::Command::new(env!("CARGO_BIN_EXE_gradus"));

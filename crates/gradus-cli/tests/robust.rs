@@ -101,11 +101,11 @@ fn limits_of_time_and_memory_are_findings_with_status_3() {
     bitcode(&at, "slow.c", "slow.bc");
     let line = "grad slow.bc -f slow -o out.o --max-time";
     let text = refused(&at, &format!("{line} 1"), "GRD0026", 3);
-    assert!(text.contains("longer than 1 seconds"), "{text}");
+    assert!(text.contains("the limit of 1 seconds"), "{text}");
     assert!(text.contains("--max-time SECONDS"), "{text}");
     let line = "grad slow.bc -f slow -o out.o --max-memory=1M";
     let text = refused(&at, line, "GRD0026", 3);
-    assert!(text.contains("more than 1 MiB of memory"), "{text}");
+    assert!(text.contains("the memory limit of 1 MiB"), "{text}");
 }
 
 /// Returns the id of a child process of `parent`.
