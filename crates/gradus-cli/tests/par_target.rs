@@ -139,7 +139,7 @@ fn invalid_targets_are_refused() {
         ),
         (
             "cc -O2 -fopenmp --par-target=threads -c caller.c",
-            "runtime, openmp and words",
+            "runtime, openmp or words",
         ),
         (
             "cc --par-target=openmp caller.o length.o -o program -lm",

@@ -294,7 +294,7 @@ fn invalid_requests_are_one_diagnostic() {
             .expect("gradus runs");
         let text = said(&output);
         assert_eq!(output.status.code(), Some(1), "{text}");
-        assert!(text.contains("no text in UTF-8"), "{text}");
+        assert!(text.contains("not valid UTF-8"), "{text}");
     }
 }
 
