@@ -362,16 +362,13 @@ fn mismatched_calls_are_one_diagnostic() {
     let at = folder("misfits");
     // table
     let calls = [
-        ("enzyme_out, &x, 3", "`out` on the pointer `x`"),
-        ("enzyme_dup, &x, 3", "another type"),
+        ("enzyme_out, &x, 3", "`out` marks the pointer `x`"),
+        ("enzyme_dup, &x, 3", "the wrong type"),
         ("enzyme_dup, &x", "the shadow of `x` of `f` is missing"),
         ("enzyme_dup, &x, &dx", "the argument `n` of `f` is missing"),
-        (
-            "enzyme_dup, &x, &dx, enzyme_const, 3, 4, 5",
-            "2 more arguments",
-        ),
+        ("enzyme_dup, &x, &dx, enzyme_const, 3, 4, 5", "(2 extra)"),
         ("enzyme_dup, &x, &dx, enzyme_dup, 3, 4", "`n` is an integer"),
-        ("enzyme_out, 3, &x", "another type"),
+        ("enzyme_out, 3, &x", "the wrong type"),
         ("enzyme_width, 0, enzyme_dup, &x, &dx, 3", "from 1 to 64"),
     ];
     for (arguments, says) in calls {
