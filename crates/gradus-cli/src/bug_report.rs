@@ -44,7 +44,7 @@ pub fn run(
     match done {
         Ok(()) => {
             outln!(
-                "send it with a word about what you expected; `gradus bug-report --replay` runs it again"
+                "send the archive with a description of the expected result; `gradus bug-report --replay` replays the archive"
             );
             0
         }
@@ -68,9 +68,9 @@ fn parse(own: &[OsString], no_command: bool) -> Result<Asked, Diagnostic> {
             output: output.unwrap_or_else(|| NAME.into()),
         }),
         _ => Err(bad_option(
-            "a report is made of a command: `gradus bug-report -- grad FILE -f NAME`",
+            "`gradus bug-report` requires a command: `gradus bug-report -- grad FILE -f NAME`",
         )
-        .help("or of an archive: `gradus bug-report --replay ARCHIVE`")),
+        .help("to replay an archive, run `gradus bug-report --replay ARCHIVE`")),
     }
 }
 
@@ -78,9 +78,9 @@ fn parse(own: &[OsString], no_command: bool) -> Result<Asked, Diagnostic> {
 fn pack(session: &Session, record: &Record, output: &Path, status: u8) -> Result<(), Diagnostic> {
     let requests = record.requests();
     if requests.is_empty() {
-        let message = "the command ended before any compilation: there is nothing to pack";
+        let message = "the command ended before any compilation, and there is nothing to pack";
         return Err(Diagnostic::error(Code::BadRequest, message)
-            .help("report the command line and what it printed"));
+            .help("report the command line and the output"));
     }
     let outcome = record.findings();
     let bytes = reproducer::pack(&session.settings, &requests, &outcome)?;
@@ -88,7 +88,7 @@ fn pack(session: &Session, record: &Record, output: &Path, status: u8) -> Result
     outputs.add(output, Content::Bytes(bytes));
     outputs.commit(&session.settings.leftovers)?;
     outln!(
-        "the command ended with status {status}; wrote {}",
+        "the command exited with status {status}; wrote {}",
         output.display()
     );
     Ok(())
@@ -106,7 +106,7 @@ fn replay(session: &Session, archive: &Path) -> u8 {
         let reply = child::compile(&session.settings, request);
         session.show(&reply.diagnostics);
         let failed = reply.has_errors();
-        let word = if failed { "refused" } else { "carried out" };
+        let word = if failed { "refused" } else { "succeeded" };
         outln!("request {} of {}: {word}", number + 1, requests.len());
         if failed && end == 0 {
             end = status(&reply.diagnostics);

@@ -34,7 +34,7 @@ pub fn run(session: &Session, args: &[OsString]) -> u8 {
     }
     match checked.untested_reason_at_given_values {
         None => outln!("the derivative is right"),
-        Some(why) => outln!("the derivative is right at other values; at those given {why}"),
+        Some(why) => outln!("the derivative is right at other values; at the given values {why}"),
     }
     0
 }

@@ -82,8 +82,8 @@ fn target(name: &str) -> Result<ParallelTarget, gradus::Diagnostic> {
         "runtime" => Ok(ParallelTarget::Runtime),
         "openmp" => Ok(ParallelTarget::OpenMp),
         "words" => Ok(ParallelTarget::Words),
-        _ => Err(bad_option(format!("there is no `--par-target={name}`"))
-            .help("there are runtime, openmp and words")),
+        _ => Err(bad_option(format!("unknown target `--par-target={name}`"))
+            .help("use runtime, openmp or words")),
     }
 }
 

@@ -76,8 +76,9 @@ pub fn run(session: &Session, args: &[OsString]) -> u8 {
         }
         None => {
             let last = Code::ALL.last().map_or("", |c| c.number());
-            let message = format!("there is no diagnostic `{asked}`");
-            session.fail(bad_option(message).note(format!("they go from GRD0001 to {last}")))
+            let message = format!("unknown diagnostic `{asked}`");
+            session
+                .fail(bad_option(message).note(format!("diagnostics range from GRD0001 to {last}")))
         }
     }
 }

@@ -94,7 +94,7 @@ impl Asked {
             return Err(bad_option("no function is given: `-f NAME`"));
         }
         if self.name.is_some() && self.functions.len() > 1 {
-            return Err(bad_option("`--name` goes with one function only"));
+            return Err(bad_option("`--name` requires exactly one function"));
         }
         let request = |function: &String| GradRequest {
             function: function.clone(),
@@ -127,13 +127,15 @@ fn forward(text: &str) -> Result<bool, Diagnostic> {
     match text {
         "forward" => Ok(true),
         "reverse" => Ok(false),
-        _ => Err(bad_option(format!("no mode `{text}`: forward or reverse"))),
+        _ => Err(bad_option(format!(
+            "unknown mode `{text}`: use forward or reverse"
+        ))),
     }
 }
 
 fn width(text: &str) -> Result<u32, Diagnostic> {
     let width = text.parse().ok().filter(|w| (1..=64).contains(w));
-    width.ok_or_else(|| bad_option(format!("no width `{text}`: 1 to 64")))
+    width.ok_or_else(|| bad_option(format!("invalid width `{text}`: use 1 to 64")))
 }
 
 fn emit(text: &str) -> Result<Emit, Diagnostic> {
@@ -145,8 +147,10 @@ fn emit(text: &str) -> Result<Emit, Diagnostic> {
         "gir" => Emit::Gir,
         "header" => Emit::Header,
         _ => {
-            let message = format!("nothing called `{text}` can be emitted");
-            return Err(bad_option(message).note("obj, llvm, bc, asm, gir or header"));
+            let message = format!("unknown output kind `{text}`");
+            return Err(
+                bad_option(message).note("the output kinds are obj, llvm, bc, asm, gir and header")
+            );
         }
     })
 }

@@ -37,52 +37,52 @@ const LIMIT: u8 = 3;
 const DRIVERS: [&str; 4] = ["cc", "c++", "fc", "nvcc"];
 
 const USAGE: &str = "\
-gradus: derivatives of programs as they are
+gradus: automatic differentiation for existing C, C++, Fortran, Rust and CUDA code
 
   gradus grad FILE… -f NAME [--wrt x,y] [--mode forward|reverse] [-o OUT] [-- compiler flags]
-      writes one object in place of the files' own with the derivative in it, a C header, and a
-      report; at -O2 unless the flags say otherwise
-      --name SYMBOL     the derivative's symbol (else NAME_vjp, NAME_jvp)
-      --with-primal     the derivative returns the function's value too
-      --inactive a,b    arguments that carry no derivative whatever is done with them
-      --width N         so many tangents or cotangents at once
-      --beside          the derivatives alone, to be linked beside the files' own objects
+      writes one object with the files' code and the derivative, a C header, and a report; the
+      optimisation level is -O2 unless the flags set another level
+      --name SYMBOL     the derivative's symbol (default NAME_vjp or NAME_jvp)
+      --with-primal     return the function's value, too
+      --inactive a,b    arguments without a derivative, whatever the function does with the arguments
+      --width N         vector mode: N tangents or cotangents per call
+      --beside          emit the derivatives alone; link the output with the files' own objects
       --emit KIND       obj (default), llvm, bc, asm, gir, header
-      --strong-zero     zero times anything is zero (also of check, cc and c++)
+      --strong-zero     define zero times infinity or NaN as zero (also of check, cc and c++)
       --allow=text-round-trip
-                        numbers may go through text or a file, where their derivatives end: a warning
-                        (also of check and the drivers)
+                        accept numbers that pass through text or a file, with a warning: derivatives end
+                        there (also of check and the drivers)
   gradus check FILE… -f NAME [--wrt x,y] --arg n=100 --arg 'x=rand(n)' … [-- compiler flags]
-      is the derivative right? forward against reverse against differences
+      tests the derivative: compares forward mode, reverse mode and finite differences
       --arg NAME=VALUE  a number; [NUMBER, …]; rand, zeros, ones, iota (LENGTH, …); randint(LENGTH, BOUND)
-      --single          numbers inside are of single precision: less agreement is asked for
-      --driver MAIN.c   a program that calls the function: numbers are its, arrays are given(LENGTH)
-      --limit SECONDS   for all calls together (60)
+      --single          the function computes in float: loosen the tolerances
+      --driver MAIN.c   a program that calls the function and passes the numbers; given(LENGTH) passes arrays
+      --limit SECONDS   time limit for all calls together (60)
   gradus cc …, gradus c++ …, gradus fc …
-      clang and flang, for programs that call __enzyme_autodiff, __enzyme_fwddiff or gradus.h
-      --par-report      what became of every parallel region and loop (with -fopenmp), by source line
-      --par-target=T    what they become: runtime (calls of our own threads), openmp (the same on OpenMP's threads), or,
-                        with -c -emit-llvm, words (LLVM's IR that gradus cc compiles again, linked or not)
-      --deterministic   the same bits for any number of threads (also of grad and nvcc)
-      --restructure-all every function through the intermediate language and back: a self-test
+      clang and flang for programs that call __enzyme_autodiff, __enzyme_fwddiff or gradus.h
+      --par-report      report the outcome of every parallel region and loop (with -fopenmp), by source line
+      --par-target=T    code for parallel regions: runtime (Gradus's thread pool), openmp (the threads of the OpenMP
+                        library) or, with -c -emit-llvm, words (LLVM IR with parallel intrinsics, for gradus cc)
+      --deterministic   equal bits for any number of threads (also of grad and nvcc)
+      --restructure-all send every function through the IR and back: a self-test
   gradus nvcc …
-      nvcc's command line: CUDA programs become programs for this machine's processors
-      --gpu-report      what became of every kernel: barriers, what crosses them, vectorised loops
+      nvcc's command line: compiles CUDA programs for CPUs
+      --gpu-report      report every kernel: barriers, values saved across barriers, vectorised loops
   gradus dev IN [-f NAME] [--after=PASS] [--print] [--verify-each] [--time] [--deterministic]
-      what the passes do
+      runs the passes, prints the IR and the time of each pass
   gradus explain CODE
-      all about a diagnostic, such as GRD0005
+      explains a diagnostic, such as GRD0005
   gradus bug-report [-o ARCHIVE] -- COMMAND …
-      runs a command and packs what it compiled, its flags and versions into one archive
+      runs a command and packs the compiled modules, the flags and the versions into an archive
   gradus bug-report --replay ARCHIVE
-      compiles again what an archive holds
+      compiles the modules of an archive again
 
-Every command takes (the drivers in one word, with `=`):
-      --message-format=json   findings as JSON, one a line, in rustc's shape
-      --max-time SECONDS      for each compilation by our passes (3600)
-      --max-memory SIZE       for it, and for the program of a check: 500M, 4G (16G)
+Options of every command (for the drivers in one word, with `=`):
+      --message-format=json   print diagnostics as JSON, one per line, in rustc's format
+      --max-time SECONDS      time limit of each compilation (3600)
+      --max-memory SIZE       memory limit of each compilation and of a check's program: 500M, 4G (16G)
 
-Exit status: 0 fine, 1 error or refused, 3 limit reached; the drivers pass the compiler's on.
+Exit status: 0 success, 1 error or refusal, 3 limit reached; the drivers pass on the compiler's status.
 ";
 
 fn main() -> ExitCode {
@@ -170,7 +170,7 @@ fn command(session: &Session, args: &[OsString]) -> u8 {
         Some(other) => session.fail(
             gradus::Diagnostic::error(
                 gradus::Code::BadOption,
-                format!("there is no command `{other}`"),
+                format!("unknown command `{other}`"),
             )
             .help("`gradus --help` lists the commands"),
         ),

@@ -7,7 +7,7 @@ use std::ffi::{OsStr, OsString};
 
 /// Returns the diagnostic for a wrong command line.
 pub fn bad_option(message: impl Into<String>) -> Diagnostic {
-    Diagnostic::error(Code::BadOption, message).help("`gradus --help` shows what can be given")
+    Diagnostic::error(Code::BadOption, message).help("`gradus --help` lists the options")
 }
 
 impl From<ParserError> for Diagnostic {
@@ -47,8 +47,8 @@ pub fn words(args: &[OsString]) -> Result<Vec<String>, Diagnostic> {
 /// `BadOption`.
 pub fn word_text(word: &OsStr) -> Result<String, Diagnostic> {
     word.to_str().map(String::from).ok_or_else(|| {
-        let message = format!("`{}` is no text in UTF-8", word.to_string_lossy());
-        bad_option(message).help("give the file another name, or a link to it")
+        let message = format!("`{}` is not valid UTF-8", word.to_string_lossy());
+        bad_option(message).help("rename the file, or pass a link to the file")
     })
 }
 
@@ -58,7 +58,7 @@ pub fn word_text(word: &OsStr) -> Result<String, Diagnostic> {
 /// `BadOption`.
 pub fn seconds(text: &str) -> Result<u32, Diagnostic> {
     let seconds = text.parse().ok().filter(|s| *s > 0);
-    seconds.ok_or_else(|| bad_option(format!("`{text}` is no number of seconds")))
+    seconds.ok_or_else(|| bad_option(format!("`{text}` is not a number of seconds")))
 }
 
 /// Parses a size in bytes: a number, with `K`, `M` or `G` for powers of 1024; in mebibytes without a
@@ -76,8 +76,8 @@ pub fn size_bytes(text: &str) -> Result<u64, Diagnostic> {
     let size = number.parse::<u64>().ok().filter(|n| *n > 0);
     let size = size.and_then(|n| n.checked_mul(1 << shift));
     size.ok_or_else(|| {
-        bad_option(format!("`{text}` is no size"))
-            .help("give mebibytes, or a number with K, M or G")
+        bad_option(format!("`{text}` is not a size"))
+            .help("pass a number of mebibytes, or a number with K, M or G")
     })
 }
 
@@ -90,12 +90,12 @@ pub fn allowed(text: &str) -> Result<Vec<Allowance>, Diagnostic> {
     let of_name = |name: String| {
         let found = Allowance::ALL.iter().find(|kind| kind.name() == name);
         found.copied().ok_or_else(|| {
-            let help = format!("there is {}", names().collect::<Vec<_>>().join(", "));
-            bad_option(format!("`--allow={name}` allows nothing")).help(help)
+            let help = format!("use {}", names().collect::<Vec<_>>().join(", "));
+            bad_option(format!("unknown name in `--allow={name}`")).help(help)
         })
     };
     match split_commas(text) {
-        names if names.is_empty() => Err(bad_option("`--allow` names nothing")),
+        names if names.is_empty() => Err(bad_option("`--allow` requires a name")),
         names => names.into_iter().map(of_name).collect(),
     }
 }

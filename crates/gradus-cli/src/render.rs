@@ -23,7 +23,7 @@ pub fn show(shown: &[&Diagnostic]) {
     codes.sort_unstable();
     codes.dedup();
     if let [first, ..] = codes[..] {
-        errln!("`gradus explain {first}` tells more about this kind of finding");
+        errln!("for details, run `gradus explain {first}`");
     }
 }
 

@@ -70,7 +70,7 @@ impl Session {
                 continue;
             }
             let value = value.or_else(|| words.next().cloned());
-            let value = value.ok_or_else(|| bad_option(format!("`{name}` has no value")))?;
+            let value = value.ok_or_else(|| bad_option(format!("`{name}` requires a value")))?;
             self.set(name, &value)?;
         }
         Ok(rest)
@@ -88,7 +88,7 @@ impl Session {
                     "json" => Format::Json,
                     _ => {
                         return Err(bad_option(format!(
-                            "no message format `{text}`: human or json"
+                            "unknown message format `{text}`: use human or json"
                         )));
                     }
                 }

@@ -214,7 +214,7 @@ fn min_max_from_selected_iteration() {
         let line = format!("gradus cc {level} -g -fopenmp --par-report winners.c -o parallel -lm");
         let said = shell(&at, &line);
         let said = text(&said.stdout) + &text(&said.stderr);
-        let carried = "an iteration uses what another one gives it";
+        let carried = "an iteration uses a value of another iteration";
         assert!(!said.contains(carried), "{level}: {said}");
         for workers in [1, 2, 4] {
             for (number, (one, other)) in

@@ -57,10 +57,10 @@ fn empty_tests_are_not_right() {
             "set --arg x=rand(1) --arg y=rand(8)",
             "every derivative is zero",
         ),
-        ("undefined --arg x=rand(1)", "no finite number"),
-        ("stairs --arg x=0.3", "settle nowhere"),
-        ("random_factor --arg x=0.3", "something else at each call"),
-        ("counted --arg x=0.3", "something else at each call"),
+        ("undefined --arg x=rand(1)", "not finite"),
+        ("stairs --arg x=0.3", "do not converge"),
+        ("random_factor --arg x=0.3", "different results"),
+        ("counted --arg x=0.3", "different results"),
         (
             "sixth --arg n=5 --arg x=rand(8)",
             "every derivative is zero",
@@ -164,7 +164,7 @@ fn short_arrays_are_reported() {
                 "{what} {level}\n{said}"
             );
             assert!(
-                said.contains(element) && !said.contains("DEPART"),
+                said.contains(element) && !said.contains("MISMATCH"),
                 "{what} {level}\n{said}"
             );
         }
@@ -209,34 +209,30 @@ fn nonreturning_functions_are_reported() {
         (
             "leaves --arg x=1",
             1,
-            "the function itself ended the program (exit status 3)",
+            "the function itself exited the program with status 3",
         ),
-        ("aborts --arg x=1", 1, "it said: 1 is too small"),
+        ("aborts --arg x=1", 1, "standard error: 1 is too small"),
         (
             "throws --arg x=1",
             1,
-            "threw an exception of type std::out_of_range",
+            "threw an uncaught exception of type std::out_of_range",
         ),
         (
             "loops --arg x=1 --limit 1",
             3,
-            "LIMIT: the check took longer than 1 seconds",
+            "LIMIT: the check exceeded 1 seconds",
         ),
         (
             "hungry --arg x=1 --arg n=100000000 --max-memory 300M",
             3,
-            "LIMIT: the calls of the function itself need more memory than the 300 MiB",
+            "LIMIT: the calls of the function itself exceeded the memory limit of 300 MiB",
         ),
-        (
-            "deep --arg x=1 --arg n=1000000 -- -O0",
-            1,
-            "the stack ran out",
-        ),
+        ("deep --arg x=1 --arg n=1000000 -- -O0", 1, "stack overflow"),
     ];
     for (what, status, message) in cases {
         let said = check_output(&at, &format!("e.cpp -f {what}"), status);
         assert!(said.contains(message), "{what}\n{said}");
-        assert!(!said.contains("wrong address"), "{what}\n{said}");
+        assert!(!said.contains("segmentation fault"), "{what}\n{said}");
     }
     for what in ["leaves", "aborts", "throws", "loops"] {
         accepts(&at, &format!("check e.cpp -f {what} --arg x=8"));
@@ -289,13 +285,13 @@ fn steep_float_functions_tolerance() {
                 format!("check n.c -f noise --arg x={x} --arg y={y} --arg frequency={frequency}");
             let output = gradus(&at, &line);
             let said = text(&output.stdout);
-            assert!(!said.contains("DEPART"), "{line}\n{said}");
+            assert!(!said.contains("MISMATCH"), "{line}\n{said}");
         }
     }
     for x in ["1.0004", "0.999", "1.002"] {
         accepts(&at, &format!("check n.c -f steep --arg x={x}"));
         let said = check_output(&at, &format!("n.c -f wrong --arg x={x}"), 1);
-        assert!(said.contains("DEPART"), "{x}\n{said}");
+        assert!(said.contains("MISMATCH"), "{x}\n{said}");
     }
 }
 
@@ -490,15 +486,15 @@ fn argument_values() {
         ),
         (
             "over --arg n=6.5 --arg x=rand(6) --arg scale=1",
-            "6.5 is no value of `n`",
+            "6.5 is not a valid value of `n`",
         ),
         (
             "over --arg n=3000000000 --arg x=rand(6) --arg scale=1",
-            "3000000000 is no value of `n`",
+            "3000000000 is not a valid value of `n`",
         ),
         (
             "over --arg n=6 --arg x=rand(m) --arg scale=1",
-            "`m`, which the value of `x` names",
+            "`m` in the value of `x`",
         ),
         (
             "over --arg n=6 --arg n=7 --arg x=rand(n) --arg scale=1",
@@ -510,8 +506,8 @@ fn argument_values() {
         ),
         ("over", "--arg n=100"),
         ("rows --arg x=rand(4)", "`x` is a pointer to pointers"),
-        ("of --arg p=rand(2)", "what `p` points to"),
-        ("of --arg p:pair=rand(2)", "no type of numbers"),
+        ("of --arg p=rand(2)", "the element type of `p`"),
+        ("of --arg p:pair=rand(2)", "supported number type"),
     ];
     for (what, message) in cases {
         let said = refuses(&at, &format!("check v.c -f {what}"), "GRD0027");

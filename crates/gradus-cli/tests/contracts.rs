@@ -43,7 +43,7 @@ fn an_output_behind_a_structure_has_a_shadow() {
         let output = gradus(&at, &line);
         let said = text(&output.stderr);
         assert!(output.status.success(), "{said}");
-        assert_eq!(said.matches("gets a shadow too").count(), 3, "{said}");
+        assert_eq!(said.matches("has a shadow, too").count(), 3, "{said}");
         shell(&at, "clang-22 main.c s.o -o main");
         let said = text(&succeeds(Command::new("./main").current_dir(&at)).stdout);
         assert_eq!(said, "6 100 0 25\n30 5\n", "{level}");
@@ -135,7 +135,7 @@ fn header_contracts_hold() {
     let header = std::fs::read_to_string(at.join("s.h")).expect("a header");
     for said in [
         "adjoints are added into this memory",
-        "the cotangent is taken from it and cleared",
+        "the cotangents are read from the memory and cleared",
         "A shadow must not overlap the arguments.",
     ] {
         assert!(header.contains(said), "{header}");
@@ -164,7 +164,7 @@ fn header_contracts_hold() {
     accepts(&at, "grad s.c -f f --mode forward -o t.o");
     let header = std::fs::read_to_string(at.join("t.h")).expect("a header");
     assert!(
-        header.contains("behind pointers they are updated as f updates the argument."),
+        header.contains("pointers is updated as f updates the memory of the argument."),
         "{header}"
     );
     write(
@@ -254,9 +254,9 @@ fn allocated_output_is_refused() {
     );
     for level in ["-O0", "-O2"] {
         for (function, cause) in [
-            ("behind", "blocks that it allocates"),
-            ("given", "let the caller allocate the output"),
-            ("number", "an integer that is cast to a pointer"),
+            ("behind", "memory that the function allocates"),
+            ("given", "allocate the output in the caller"),
+            ("number", "an integer cast to a pointer"),
         ] {
             let line = format!("grad o.c -f {function} --wrt x -o o.o -- {level}");
             let said = refuses(&at, &line, "GRD0019");

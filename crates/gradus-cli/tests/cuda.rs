@@ -152,7 +152,7 @@ fn derivatives_by_name() {
         let made = gradus(&[&words[..], &flags].concat());
         let said = succeeds(&format!("grad {level}"), &made);
         assert!(
-            said.contains("parallel in the reverse pass: the loop of line 12"),
+            said.contains("parallel in the reverse pass: the loop in line 12"),
             "{said}"
         );
         let program = path(folder.join(format!("by_name{level}")));

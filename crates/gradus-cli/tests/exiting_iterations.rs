@@ -54,7 +54,7 @@ fn exiting_loops_are_parallel() {
     );
     let said = text(&said.stdout) + &text(&said.stderr);
     assert!(
-        said.contains("parallel in the reverse pass: the loop of line 11;"),
+        said.contains("parallel in the reverse pass: the loop in line 11;"),
         "{said}"
     );
     let of = |program: &str, args: &[&str], workers: &str| {

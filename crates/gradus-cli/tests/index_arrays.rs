@@ -194,7 +194,7 @@ void f(int parts, int n, double *t, const int *list, double *out) {
     write(&at, "parts.c", PARTS);
     let said = accepts(&at, "grad parts.c -f f -o parts.o -- -O2 -fopenmp");
     assert!(
-        said.contains("parallel in the reverse pass: the loop of line 12"),
+        said.contains("parallel in the reverse pass: the loop in line 12"),
         "{said}"
     );
 }
@@ -224,7 +224,7 @@ double f(int n, const double *x) {
     write(&at, "rows.c", ROWS);
     let options = "-- -O2 -fopenmp";
     let said = accepts(&at, &format!("grad rows.c -f f -o rows.o {options}"));
-    let line = "parallel in the reverse pass: the loop of line 9";
+    let line = "parallel in the reverse pass: the loop in line 9";
     assert!(said.contains(line), "{said}");
     let arguments = "--arg n=400 --arg x=rand(n)";
     accepts(&at, &format!("check rows.c -f f {arguments} {options}"));

@@ -103,8 +103,8 @@ fn injective_corners_add_plainly() {
         "gradus cc -O2 -g -fopenmp --gradus-report corners.c -o parallel -lm",
     );
     let said = text(&said.stdout) + &text(&said.stderr);
-    let is_loop = |line: &&str| line.contains("parallel in the reverse pass: the loop of line");
-    let adds = |line: &&str| line.contains("2 plain in rounds, or atomic where a test");
+    let is_loop = |line: &&str| line.contains("parallel in the reverse pass: the loop in line");
+    let adds = |line: &&str| line.contains("2 two-phase, or atomic by a check");
     assert!(
         said.lines().filter(is_loop).any(|line| adds(&line)),
         "{said}"
@@ -199,8 +199,8 @@ fn per_thread_indices_add_plainly() {
         "gradus c++ -O2 -g -fopenmp --gradus-report threads.cpp -o parallel",
     );
     let said = text(&said.stdout) + &text(&said.stderr);
-    let is_loop = |line: &&str| line.contains("parallel in the reverse pass: the loop of line");
-    let adds = |line: &&str| line.contains("2 plain in rounds, or atomic where a test");
+    let is_loop = |line: &&str| line.contains("parallel in the reverse pass: the loop in line");
+    let adds = |line: &&str| line.contains("2 two-phase, or atomic by a check");
     assert!(
         said.lines().filter(is_loop).any(|line| adds(&line)),
         "{said}"

@@ -673,7 +673,7 @@ fn small_tapes_are_refused() {
              __enzyme_reverse((void *)f, enzyme_allocated, 1L, enzyme_tape, s, &x, &d, 1.0); return 0; }}\n"
         ),
         "GRD0014",
-        "1 are given",
+        "the call passes 1",
         4,
     );
     let at = folder("words_small_tape_at_run_time");

@@ -672,7 +672,7 @@ fn fortran_sources() {
         "{said}"
     );
     assert!(
-        said.contains("adds to adjoints: 1 plain (line 13), 1 by reduction"),
+        said.contains("adjoint additions: 1 plain (line 13), 1 by reduction"),
         "{said}"
     );
 }

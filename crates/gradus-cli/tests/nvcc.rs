@@ -278,7 +278,7 @@ fn kernel_report() {
     };
     let smooth = paragraph("k.cu:5-8: kernel, launched by ");
     // The result of a division is saved; it is the only value live across the barrier.
-    let barrier = "line 7: barrier, split: 1 value kept for each thread (4 bytes)";
+    let barrier = "line 7: barrier, split: 1 value saved per thread (4 bytes)";
     assert!(smooth.contains(barrier), "{said}");
     assert!(smooth.contains(": loop vectorised, width "), "{said}");
     assert!(!smooth.contains("interchanged"), "{said}");
@@ -290,7 +290,7 @@ fn kernel_report() {
     assert!(apart.contains("line 20: interchanged"), "{said}");
     assert!(apart.contains("line 20: loop vectorised, width "), "{said}");
     let alone = paragraph("k.cu:27-30: kernel, launched by ");
-    let removed = "line 29: barrier, removed: it orders nothing";
+    let removed = "line 29: barrier, removed: no accesses to order";
     assert!(
         alone.contains(removed) && alone.contains("no barrier"),
         "{said}"
@@ -299,7 +299,7 @@ fn kernel_report() {
         &folder,
         "--gpu-report --gradus-without=barrier-removal -c k.cu",
     );
-    let barrier = "line 29: barrier, split: 1 value kept for each thread (4 bytes)";
+    let barrier = "line 29: barrier, split: 1 value saved per thread (4 bytes)";
     assert!(
         text(&output.stdout).contains(barrier),
         "{}",
@@ -332,10 +332,10 @@ void neighbour(float *x, float *y, float *z, int n) {
         text(&output.stdout)
     };
     let (with, without) = (told(""), told("--gradus-without=launch-fusion"));
-    let line = "k.cu:2-3: kernel, launched by same\n    together with the launch in line 9, where that can be";
+    let line = "k.cu:2-3: kernel, launched by same\n    fused with the launch in line 9 if the checks at run time pass";
     assert!(with.contains(line), "{with}");
-    assert_eq!(with.matches("together").count(), 1, "{with}");
-    assert!(!without.contains("together"), "{without}");
+    assert_eq!(with.matches("fused").count(), 1, "{with}");
+    assert!(!without.contains("fused"), "{without}");
 }
 
 /// A uniform computation is hoisted out of its guard, and is then not a loop over threads.
@@ -527,7 +527,7 @@ fn refusals_write_nothing() {
         (
             "__global__ void child(int *x) { x[0] = 1; }\n\
              __global__ void k(int *x) {\nchild<<<1, 1>>>(x); }",
-            "a kernel launches another one",
+            "a kernel launches a kernel",
         ),
         ("#include <cublas_v2.h>\n", "the CUDA library `cublas`"),
         ("#include <cub/cub.cuh>\n", "the CUDA library `cub`"),

@@ -107,7 +107,7 @@ fn licm_across_files() {
     let flags = "-O2 -fopenmp -fno-math-errno --par-report";
     let built = shell(&folder, &format!("gradus cc {flags} all.bc -o program -lm"));
     let report = text(&built.stdout);
-    let call = "the call of length in line 9 leaves the loop: it is made once";
+    let call = "call of length in line 9 hoisted out of the loop";
     assert!(report.contains(call), "{report}");
     assert_eq!(forked(&folder), "48.9857149268 3\n");
 }
@@ -139,11 +139,11 @@ fn invalid_targets_are_refused() {
         ),
         (
             "cc -O2 -fopenmp --par-target=threads -c caller.c",
-            "runtime, openmp and words",
+            "runtime, openmp or words",
         ),
         (
             "cc --par-target=openmp caller.o length.o -o program -lm",
-            "give `-fopenmp`",
+            "add `-fopenmp`",
         ),
     ] {
         let mut words = std::process::Command::new(env!("CARGO_BIN_EXE_gradus"));

@@ -440,15 +440,15 @@ double f(const double *x, double *y, long n, double a) {
     );
     let said = text(&said.stdout);
     for line in [
-        "parallel in the reverse pass: the loop of line 6; adds to adjoints: 1 atomic (line 7), 1 by reduction",
-        "parallel in the reverse pass: the loop of line 9; adds to adjoints: 1 plain (line 10), 1 by reduction",
+        "parallel in the reverse pass: the loop in line 6; adjoint additions: 1 atomic (line 7), 1 by reduction",
+        "parallel in the reverse pass: the loop in line 9; adjoint additions: 1 plain (line 10), 1 by reduction",
         // A callee adds to the memory at other indices.
-        "parallel in the reverse pass: the loop of line 17; adds to adjoints: 1 atomic (line 18)",
+        "parallel in the reverse pass: the loop in line 17; adjoint additions: 1 atomic (line 18)",
     ] {
         assert!(said.contains(line), "{said}");
     }
     assert!(
-        !said.contains("parallel in the reverse pass: the loop of line 12"),
+        !said.contains("parallel in the reverse pass: the loop in line 12"),
         "{said}"
     );
 }
@@ -475,7 +475,7 @@ double f(const struct atom *a, const double *y, long n) {
         "gradus grad program.c -f f --emit llvm -o f.ll -- -O2 -g -fopenmp",
     );
     let said = text(&said.stdout);
-    let line = "serial in the reverse pass: the parallel loop of line 6; adds to adjoints: 1 plain (line 7)";
+    let line = "serial in the reverse pass: the parallel loop in line 6; adjoint additions: 1 plain (line 7)";
     assert!(said.contains(line), "{said}");
     let made = std::fs::read_to_string(folder.join("f.ll")).expect("written");
     assert!(!made.contains("atomicrmw"), "{made}");

@@ -246,11 +246,11 @@ fn check(part: usize) {
         build(&folder, row, "serial", "");
         let flags = "-g -fopenmp --gradus-report --par-report";
         let report = build(&folder, row, "parallel", flags);
-        let carried = "an iteration uses what another one gives it";
+        let carried = "an iteration uses a value of another iteration";
         assert!(!report.contains(carried), "{name}: {report}");
         if report
             .lines()
-            .any(|l| l.contains("adds to adjoints") && l.contains("atomic ("))
+            .any(|l| l.contains("adjoint additions") && l.contains("atomic ("))
         {
             atomic.push(name);
         }

@@ -95,24 +95,26 @@ fn below(report: &str, line: u32) -> Vec<&str> {
 fn report_lists_loop_changes() {
     let (report, printed) = report_and_output(&folder("par_report"), "");
     assert_eq!(printed, "205.707140 100 100 0\n");
-    let call = "the call of mag in line 12 leaves the loop: it is made once";
+    let call = "call of mag in line 12 hoisted out of the loop";
     assert!(below(&report, 11).contains(&call), "{report}");
     assert_eq!(
         below(&report, 18),
-        ["gone: nothing runs in it, or nothing that it leaves is used"]
+        ["deleted: the loop is empty, or the results are unused"]
     );
-    let one = |line: u32| format!("one loop with that of line {line}");
+    let one = |line: u32| format!("fused with the loop in line {line}");
     assert!(below(&report, 16).contains(&one(20).as_str()), "{report}");
     assert!(below(&report, 20).contains(&one(16).as_str()), "{report}");
     let from = |line: &&str| line.starts_with("forks from ");
     assert!(below(&report, 16).iter().any(from), "{report}");
     for line in [28, 30] {
-        let joined = below(&report, line).iter().any(|l| l.contains("one loop"));
+        let joined = below(&report, line)
+            .iter()
+            .any(|l| l.contains("fused with"));
         assert!(!joined, "line {line} in\n{report}");
     }
-    let small = ["runs serially: it is too small for a fork"];
+    let small = ["runs serially: too little work for a fork"];
     assert_eq!(below(&report, 50), small);
-    let columns = "interchanged with the loop inside: columns run side by side";
+    let columns = "interchanged with the inner loop: contiguous access across columns";
     assert!(below(&report, 35).contains(&columns), "{report}");
 }
 
@@ -121,13 +123,13 @@ fn switches_disable_passes() {
     let (report, printed) =
         report_and_output(&folder("par_fusion"), "--gradus-without=loop-fusion");
     assert_eq!(printed, "205.707140 100 100 0\n");
-    assert!(!report.contains("one loop"), "{report}");
-    assert!(report.contains("leaves the loop"), "{report}");
+    assert!(!report.contains("fused with"), "{report}");
+    assert!(report.contains("out of the loop"), "{report}");
     let (report, printed) =
         report_and_output(&folder("par_races"), "--gradus-without=race-freedom");
     assert_eq!(printed, "205.707140 100 100 0\n");
-    assert!(!report.contains("one loop"), "{report}");
-    assert!(!report.contains("leaves the loop"), "{report}");
+    assert!(!report.contains("fused with"), "{report}");
+    assert!(!report.contains("out of the loop"), "{report}");
     assert!(!report.contains("interchanged"), "{report}");
 }
 
@@ -252,10 +254,10 @@ fn calls_of_unknown_cost_fork() {
     for line in [6, 8, 15] {
         assert_eq!(
             below(&report, line),
-            ["forks: it is large enough"],
+            ["forks always: enough work for a fork"],
             "{report}"
         );
     }
-    let small = ["runs serially: it is too small for a fork"];
+    let small = ["runs serially: too little work for a fork"];
     assert_eq!(below(&report, 17), small);
 }

@@ -112,12 +112,12 @@ fn privatized_adds_per_chunk() {
         "gradus cc -O2 -g -fopenmp --gradus-report packed.c -o parallel -lm",
     );
     let said = text(&said.stdout) + &text(&said.stderr);
-    let is_loop = |line: &&str| line.contains("parallel in the reverse pass: the loop of line");
+    let is_loop = |line: &&str| line.contains("parallel in the reverse pass: the loop in line");
     let line = said
         .lines()
         .find(is_loop)
         .unwrap_or_else(|| panic!("{said}"));
-    let kind = "by sums of parts, or atomic where a test at run time says no (";
+    let kind = "privatised, or atomic by a check at run time (";
     assert!(line.contains(kind), "{line}");
     // Long enough for chunks, and too short.
     for sizes in [["130", "90"], ["6", "7"], ["1", "50"]] {
@@ -158,7 +158,7 @@ fn is_the_serial(at: &Path, sizes: [&str; 2], tolerance: f64) {
 }
 
 /// The report's text on two-phase adds.
-const IN_ROUNDS: &str = "plain in rounds, or atomic where a test at run time says no (";
+const IN_ROUNDS: &str = "two-phase, or atomic by a check at run time (";
 
 /// Stencils over a line and over rows, and the product of two arrays with disjoint, equal or overlapping
 /// shadows.
@@ -238,7 +238,7 @@ fn two_phase_adds() {
         "gradus cc -O2 -g -fopenmp --gradus-report neighbours.c -o parallel",
     );
     let said = text(&said.stdout) + &text(&said.stderr);
-    let is_loop = |line: &&str| line.contains("parallel in the reverse pass: the loop of line");
+    let is_loop = |line: &&str| line.contains("parallel in the reverse pass: the loop in line");
     let lines: Vec<&str> = said.lines().filter(is_loop).collect();
     let turns = |line: &&str| line.contains(IN_ROUNDS) && !line.contains("atomic (");
     assert!(lines.len() >= 3 && lines.iter().all(turns), "{said}");
@@ -328,7 +328,7 @@ fn two_phase_adds_with_reductions() {
             ),
         );
         let said = text(&said.stdout) + &text(&said.stderr);
-        let is_loop = |line: &&str| line.contains("parallel in the reverse pass: the loop of line");
+        let is_loop = |line: &&str| line.contains("parallel in the reverse pass: the loop in line");
         let lines: Vec<&str> = said.lines().filter(is_loop).collect();
         let turns = |line: &&str| line.contains(IN_ROUNDS) && !line.contains("atomic (");
         assert!(
@@ -336,7 +336,7 @@ fn two_phase_adds_with_reductions() {
             "{level}: {said}"
         );
         assert!(
-            !said.contains("an iteration uses what another one gives it"),
+            !said.contains("an iteration uses a value of another iteration"),
             "{level}: {said}"
         );
         for sizes in [["20000", ""], ["70", ""]] {
@@ -506,7 +506,7 @@ fn two_phase_indirect_adds() {
         "gradus cc -O2 -g -fopenmp --gradus-report mesh.c -o parallel",
     );
     let said = text(&said.stdout) + &text(&said.stderr);
-    let is_loop = |line: &&str| line.contains("parallel in the reverse pass: the loop of line");
+    let is_loop = |line: &&str| line.contains("parallel in the reverse pass: the loop in line");
     let line = said
         .lines()
         .find(is_loop)

@@ -101,11 +101,11 @@ fn limits_of_time_and_memory_are_findings_with_status_3() {
     bitcode(&at, "slow.c", "slow.bc");
     let line = "grad slow.bc -f slow -o out.o --max-time";
     let text = refused(&at, &format!("{line} 1"), "GRD0026", 3);
-    assert!(text.contains("longer than 1 seconds"), "{text}");
+    assert!(text.contains("the limit of 1 seconds"), "{text}");
     assert!(text.contains("--max-time SECONDS"), "{text}");
     let line = "grad slow.bc -f slow -o out.o --max-memory=1M";
     let text = refused(&at, line, "GRD0026", 3);
-    assert!(text.contains("more than 1 MiB of memory"), "{text}");
+    assert!(text.contains("the memory limit of 1 MiB"), "{text}");
 }
 
 /// Returns the id of a child process of `parent`.
@@ -294,7 +294,7 @@ fn invalid_requests_are_one_diagnostic() {
             .expect("gradus runs");
         let text = said(&output);
         assert_eq!(output.status.code(), Some(1), "{text}");
-        assert!(text.contains("no text in UTF-8"), "{text}");
+        assert!(text.contains("not valid UTF-8"), "{text}");
     }
 }
 
@@ -362,16 +362,13 @@ fn mismatched_calls_are_one_diagnostic() {
     let at = folder("misfits");
     // table
     let calls = [
-        ("enzyme_out, &x, 3", "`out` on the pointer `x`"),
-        ("enzyme_dup, &x, 3", "another type"),
+        ("enzyme_out, &x, 3", "`out` marks the pointer `x`"),
+        ("enzyme_dup, &x, 3", "the wrong type"),
         ("enzyme_dup, &x", "the shadow of `x` of `f` is missing"),
         ("enzyme_dup, &x, &dx", "the argument `n` of `f` is missing"),
-        (
-            "enzyme_dup, &x, &dx, enzyme_const, 3, 4, 5",
-            "2 more arguments",
-        ),
+        ("enzyme_dup, &x, &dx, enzyme_const, 3, 4, 5", "(2 extra)"),
         ("enzyme_dup, &x, &dx, enzyme_dup, 3, 4", "`n` is an integer"),
-        ("enzyme_out, 3, &x", "another type"),
+        ("enzyme_out, 3, &x", "the wrong type"),
         ("enzyme_width, 0, enzyme_dup, &x, &dx, 3", "from 1 to 64"),
     ];
     for (arguments, says) in calls {

@@ -311,7 +311,7 @@ fn structures_by_value_are_checked_too() {
     assert!(right.status.success(), "{}", text(&right));
     let odd = gradus(&at, "check v.c -f odd");
     assert!(
-        text(&odd).contains("several kinds of members"),
+        text(&odd).contains("members of different types"),
         "{}",
         text(&odd)
     );

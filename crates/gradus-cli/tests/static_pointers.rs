@@ -161,7 +161,7 @@ fn beside_objects_have_no_padding() {
     write(&folder, "p.c", source);
     accepts(&folder, "grad p.c -f f -o p.o");
     let said = refuses(&folder, "grad p.c -f f --beside -o p.o", "GRD0021");
-    assert!(said.contains("leads to `a`"), "{said}");
+    assert!(said.contains("points to `a`"), "{said}");
 }
 
 /// Three pointers are rotated; also for variables of another file, without padding between them.

@@ -492,7 +492,7 @@ int main(int argc, char **argv)
 }
 "#;
 
-const SERIAL_LOOP: &str = "looks at the number of threads";
+const SERIAL_LOOP: &str = "depends on the number of threads";
 
 /// Builds a program serially and in parallel. Returns the folder and the compiler's output.
 fn build(name: &str, source: &str, flags: &str) -> (PathBuf, String) {
@@ -525,7 +525,7 @@ fn local_answers_are_worker_count() {
     for marker in ["// The loop that asks.", "// The loop after."] {
         let before = source.lines().take_while(|line| !line.contains(marker));
         let line = before.count() + 3;
-        let parallel = format!("parallel in the reverse pass: the loop of line {line};");
+        let parallel = format!("parallel in the reverse pass: the loop in line {line};");
         assert!(said.contains(&parallel), "{parallel} {said}");
     }
     is_the_same(&at, &["300", "20000"]);
@@ -576,7 +576,7 @@ fn opaque_queries_right_or_refused() {
     };
     for (way, message) in [
         ("POINTED", "takes the address of `omp_get_max_threads`"),
-        ("UNSEEN", "this function, which is not seen here"),
+        ("UNSEEN", "this unknown function"),
     ] {
         let at = folder(&format!("told_{}", way.to_lowercase()));
         write(&at, "it.c", &source);
@@ -609,7 +609,7 @@ fn counted_marks_one_rank_or_refused() {
     let at = folder("told_marks_known");
     write(&at, "it.c", &(HEAD.to_string() + MARKED));
     let error = refuses(&at, "cc -O2 -g -fopenmp -DKNOWN it.c -o it -lm", "GRD0011");
-    assert!(error.contains("leaves a mark"), "{error}");
+    assert!(error.contains("writes a separate location"), "{error}");
 }
 
 #[test]

@@ -96,14 +96,14 @@ fn width_once_before_arguments() {
         "conflict_width_twice",
         &twice,
         "GRD0017",
-        &["`width` stands twice"],
+        &["`width` appears twice"],
     );
     let late = call("enzyme_dup, x, d, e, enzyme_width, 2");
     refused(
         "conflict_width_late",
         &late,
         "GRD0017",
-        &["`enzyme_width` stands behind"],
+        &["`enzyme_width` follows"],
     );
 }
 
@@ -136,7 +136,7 @@ fn byref_size_must_match() {
         "double f(const double *x) { return *x * *x; }
          int main(void) { double x = 3, d = 0; __enzyme_autodiff_v((void *)f, enzyme_byref, 8, enzyme_dup, &x, &d); return d != 6; }\n",
         "GRD0017",
-        &["`byref` before `x`", "is a pointer"],
+        &["`byref` precedes `x`", "is a pointer"],
     );
 }
 

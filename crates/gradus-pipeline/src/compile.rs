@@ -82,8 +82,8 @@ fn check_options(run: &mut Run<'_>) -> Result<(), Stop> {
     let options = &run.request.options;
     let is_pass = |name: &&String| *name != "all" && !PASSES.contains(&name.as_str());
     let passes = options.dump_after.iter().filter(is_pass).map(|name| {
-        let message = format!("there is no pass `{name}`");
-        let help = format!("there are {}", PASSES.join(", "));
+        let message = format!("unknown pass `{name}`");
+        let help = format!("the passes are {}", PASSES.join(", "));
         Diagnostic::error(Code::BadOption, message).help(help)
     });
     let mut findings: Vec<Diagnostic> = passes.collect();
@@ -164,12 +164,13 @@ fn op_count_differences(before: &Census, after: &Census) -> Vec<Diagnostic> {
         return Vec::new();
     }
     let count = different.len();
-    let message = format!("{count} kinds of operations changed on the way through the language");
+    let message =
+        format!("the round trip through the IR changed the counts of {count} kinds of operations");
     let mut finding = Diagnostic::error(Code::BrokenOutput, message);
     for kind in different.into_iter().take(5) {
         let times = |census: &Census| census.get(kind).copied().unwrap_or(0);
         finding = finding.note(format!(
-            "{} times before, {} after: {kind}",
+            "{} before, {} after: {kind}",
             times(before),
             times(after)
         ));

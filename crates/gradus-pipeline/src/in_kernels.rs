@@ -25,12 +25,13 @@ pub(crate) fn collective_op_errors(unit: &Unit, variant: &Variant) -> Vec<Diagno
     let closure = CallGraph::of(unit, &[variant.func]);
     let of_body = |(func, body): (FuncId, &Body)| {
         let refuse = |(op, what): (Op, String)| {
-            let message =
-                format!("{what}, which has no derivative where a kernel asks for one of a thread");
+            let message = format!(
+                "{what} has no derivative if the threads of a kernel request the derivative"
+            );
             Diagnostic::error(Code::Gpu, message)
                 .in_function(name_of(unit, func))
                 .at(unit.span(body.ops[op].loc), "here")
-                .help("ask for the derivative of a host function that launches the kernel")
+                .help("request the derivative of a host function that launches the kernel")
         };
         find_collective_op(unit, body).map(refuse)
     };
@@ -45,13 +46,13 @@ pub(crate) fn conflict_error(
 ) -> Diagnostic {
     let name = name_of(unit, alone.map_or(variant.func, |(func, _)| *func));
     let message = format!(
-        "the threads of a kernel ask for the derivative of `{}`, and it cannot add to what they share one at a time",
+        "the threads of a kernel request the derivative of `{}`, which cannot add to common memory atomically",
         name_of(unit, variant.func)
     );
     Diagnostic::error(Code::Gpu, message)
         .in_function(name)
-        .at(alone.and_then(|(_, span)| span.clone()), "because of this")
-        .help("ask for the derivative of a host function that launches the kernel, or write this in plain reads and writes of `float` and `double`")
+        .at(alone.and_then(|(_, span)| span.clone()), "this access conflicts between threads")
+        .help("request the derivative of a host function that launches the kernel, or use plain loads and stores of `float` and `double` here")
 }
 
 /// Returns the first collective operation of a body.
@@ -75,12 +76,12 @@ fn describe_collective(function: GpuFn) -> Option<&'static str> {
         | GpuFn::GridBarrier
         | GpuFn::BarrierCount
         | GpuFn::BarrierAnd
-        | GpuFn::BarrierOr => "this is a barrier",
-        GpuFn::SyncWarp => "the threads of a warp meet",
+        | GpuFn::BarrierOr => "a barrier",
+        GpuFn::SyncWarp => "a warp synchronisation",
         GpuFn::Shuffle | GpuFn::Vote | GpuFn::Match | GpuFn::ActiveMask => {
-            "the threads of a warp exchange values"
+            "a warp operation that exchanges values"
         }
-        GpuFn::Launch => "this launches a kernel",
+        GpuFn::Launch => "a kernel launch",
         _ => return None,
     })
 }
@@ -105,7 +106,7 @@ fn describe_gpu_intrinsic(name: &str) -> Option<&'static str> {
         "redux",
     ];
     let found = meets.iter().any(|word| rest.contains(word));
-    found.then_some("threads meet or exchange values")
+    found.then_some("an operation that synchronises threads or exchanges values")
 }
 
 /// Returns an op that uses a variable in shared memory.
@@ -127,7 +128,7 @@ fn find_shared_memory_use(unit: &Unit, body: &Body) -> Option<(Op, String)> {
     let (op, name) = used.next()?;
     Some((
         op,
-        format!("`{}` is memory of the block", source_variable_name(&name)),
+        format!("the shared memory of `{}`", source_variable_name(&name)),
     ))
 }
 

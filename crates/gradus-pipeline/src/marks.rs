@@ -32,12 +32,11 @@ pub(crate) struct Marks {
 pub(crate) fn refuse_word(word: &str, why: &str, span: Option<SourceSpan>) -> Diagnostic {
     Diagnostic::error(Code::UnsupportedKeyword, format!("`{word}` {why}"))
         .at(span, "here")
-        .help("leave the word out; `docs/interface-words.md` lists the words that are honoured")
+        .help("remove the name; `docs/interface-words.md` lists the supported names")
 }
 
-const NOT_SUPPORTED: &str = "is a word of the call interface that is not supported";
-const NOT_HERE: &str =
-    "is not supported here: it marks functions, variables of file scope and calls";
+const NOT_SUPPORTED: &str = "is an unsupported name of the call interface";
+const NOT_HERE: &str = "is supported on functions, variables of file scope and calls only";
 
 impl Marks {
     /// Reads an entry of the table of annotations.
@@ -75,7 +74,7 @@ impl Marks {
             _ => (format!("enzyme_{}", mark.word), attribute_named(&mark.word)),
         };
         let Some(meaning) = meaning else {
-            let why = "is no word of the call interface";
+            let why = "is not a name of the call interface";
             self.findings.push(refuse_word(&word, why, mark.span));
             return;
         };
@@ -143,7 +142,9 @@ impl Marks {
             match sweeps {
                 [Some(augmented), Some(reverse)] => into.add_gradient(function, augmented, reverse),
                 _ => {
-                    let why = format!("of `{function}` stands without the other sweep's");
+                    let why = format!(
+                        "of `{function}` is incomplete: `!enzyme_augment` and `!enzyme_gradient` form a pair"
+                    );
                     let word = if sweeps[0].is_some() {
                         "!enzyme_augment"
                     } else {
@@ -156,9 +157,9 @@ impl Marks {
         let variables: Vec<String> = self.inactive_variables.iter().cloned().collect();
         let (accesses, elsewhere) = host.accesses_of(&variables);
         for (name, span) in elsewhere {
-            let message = format!("the address of the inactive variable `{name}` is handed on");
-            let help = "only loads and stores of an `enzyme_inactive` variable itself are seen as inactive: mark the \
-                        function that works on it instead";
+            let message = format!("the address of the inactive variable `{name}` escapes");
+            let help = "mark the function that accesses the variable instead: `enzyme_inactive` covers direct loads and \
+                        stores of a variable only";
             let finding = Diagnostic::error(Code::UnsupportedKeyword, message);
             self.findings.push(finding.at(span, "here").help(help));
         }

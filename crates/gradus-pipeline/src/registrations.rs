@@ -38,7 +38,7 @@ pub(crate) struct Registrations {
 fn misfit(variable: &str, expected: &str) -> Diagnostic {
     let message = format!("the registration `{variable}` does not hold {expected}");
     Diagnostic::error(Code::BadRequest, message)
-        .help("write the functions and texts into its initialiser: it is read at compile time")
+        .help("write the functions and strings into the initialiser, which the compiler reads")
 }
 
 /// Reports interface words that the module uses without a definition and that are missing from the table.
@@ -50,8 +50,8 @@ pub(crate) fn unknown_words(host: &Host) -> Vec<Diagnostic> {
     };
     let refuse = |(name, span): (String, Option<SourceSpan>)| {
         let why = match name.contains("__enzyme_") {
-            true => "is no word of the call interface",
-            false => "is not supported under this prefix or the other",
+            true => "is not a name of the call interface",
+            false => "is not a name of the call interface under any prefix",
         };
         marks::refuse_word(&name, why, span)
     };
@@ -84,7 +84,7 @@ pub(crate) fn read(host: &mut Host) -> Result<Registrations, Vec<Diagnostic>> {
                 Some(kind) => found.record(kind, &variable, &words()),
                 None if host.is_private(&variable) => Ok(()),
                 None => {
-                    let why = "is no registration of the call interface";
+                    let why = "is not a registration of the call interface";
                     Err(marks::refuse_word(&variable, why, None))
                 }
             };
@@ -105,13 +105,14 @@ pub(crate) fn read(host: &mut Host) -> Result<Registrations, Vec<Diagnostic>> {
             column: 0,
             called_at: None,
         });
-        let why = "is a hook of the call interface, which Gradus does not call";
+        let why = "is a hook of the call interface that Gradus does not call";
         marks.findings.push(marks::refuse_word(&hook, why, span));
     }
     for (function, name) in &found.like {
         if lookup(name).is_none() {
-            let message = format!("`{function}` is registered like `{name}`, which is not known");
-            let help = "give the name of a function of the C library, such as \"log1p\"";
+            let message =
+                format!("`{function}` is registered like `{name}`, which is not a known function");
+            let help = "name a function of the C library, such as \"log1p\"";
             let finding = Diagnostic::error(Code::BadRequest, message).help(help);
             marks.findings.push(finding);
         }
@@ -176,14 +177,14 @@ impl Registrations {
                 self.gradients.push([f.clone(), a.clone(), r.clone()]);
             }
             (Kind::Gradient, _) => {
-                let expected = "a function, its augmented run and its reverse pass";
+                let expected = "a function, the augmented primal and the reverse pass";
                 return Err(misfit(variable, expected));
             }
             (Kind::Derivative, [InitCell::Function(f), InitCell::Function(d)]) => {
                 self.derivatives.push([f.clone(), d.clone()]);
             }
             (Kind::Derivative, _) => {
-                return Err(misfit(variable, "a function and its derivative"));
+                return Err(misfit(variable, "a function and the derivative"));
             }
             (Kind::Inactive, words) => {
                 for word in words {
@@ -198,12 +199,14 @@ impl Registrations {
                 self.like.push((f.clone(), name.clone()));
             }
             (Kind::Like, _) => {
-                return Err(misfit(variable, "a function and the name of a known one"));
+                return Err(misfit(
+                    variable,
+                    "a function and the name of a known function",
+                ));
             }
             (Kind::Allocation, [InitCell::Function(f), InitCell::Number(size), rest @ ..]) => {
-                let size = u8::try_from(*size).map_err(|_| {
-                    misfit(variable, "the number of the argument that says the size")
-                })?;
+                let size = u8::try_from(*size)
+                    .map_err(|_| misfit(variable, "the index of the size argument"))?;
                 let free = rest.iter().find_map(|word| match word {
                     InitCell::Function(name) => Some(name.clone()),
                     _ => None,
@@ -211,12 +214,12 @@ impl Registrations {
                 self.allocations.push((f.clone(), size, free));
             }
             (Kind::Allocation, _) => {
-                let expected = "an allocation, the number of its size argument, and what frees it";
+                let expected = "an allocation function, the index of the size argument, and the deallocation function";
                 return Err(misfit(variable, expected));
             }
             (Kind::Hint, _) => {}
             (Kind::Unsupported | Kind::InactiveGlobal, _) => {
-                let why = "is a registration that is not supported";
+                let why = "is an unsupported registration";
                 return Err(marks::refuse_word(variable, why, None));
             }
         }
@@ -271,7 +274,7 @@ impl Registrations {
                 false => findings.push(error_at_function(
                     unit,
                     func,
-                    format!("is not of the type of `{like}`"),
+                    format!("does not have the type of `{like}`"),
                 )),
             }
         }
@@ -291,7 +294,7 @@ impl Registrations {
                 false => findings.push(error_at_function(
                     unit,
                     func,
-                    "is no allocation of that form".into(),
+                    "does not return a pointer or has no integer at the size argument".into(),
                 )),
             }
         }
@@ -300,7 +303,7 @@ impl Registrations {
                 findings.push(error_at_function(
                     unit,
                     func,
-                    "asks for derivatives itself".into(),
+                    "contains a differentiation call".into(),
                 ));
             } else {
                 // The registration states the effects: the body is not analysed.
@@ -319,9 +322,10 @@ impl Registrations {
         let mut find = |unit: &Unit, name: &String| {
             let found = unit.function(name);
             if found.is_none() {
-                let message =
-                    format!("`{name}` is registered as a derivative and not defined here");
-                let help = "give its source too, in the same file or the same link";
+                let message = format!(
+                    "`{name}` is registered as a derivative, but not defined in this file or link"
+                );
+                let help = "define the function in the same file or the same link";
                 findings.push(Diagnostic::error(Code::BadRequest, message).help(help));
             }
             found
@@ -360,7 +364,7 @@ fn error_at_function(unit: &Unit, func: FuncId, what: String) -> Diagnostic {
         format!("the registered function `{name}` {what}"),
     )
     .at(function.span.clone(), "defined here")
-    .help("take the registration away, or register another function")
+    .help("remove the registration, or register another function")
 }
 
 /// Makes the result of a function with a custom derivative depend on its float arguments for analyses,

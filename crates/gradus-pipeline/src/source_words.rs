@@ -316,13 +316,13 @@ impl<'s> WordPreserver<'s, '_> {
             if word.is_none() && scope.is_empty() && has_one_sided_underscores(written) {
                 self.refuse(
                     name,
-                    "is no attribute of the call interface: write it without underscores around it, or with two on each side",
+                    "is not an attribute of the call interface: write the attribute without surrounding underscores, or with two on each side",
                 );
             }
             if self.text(item) == "using" && matches!(self.text(item + 1), "enzyme" | "gradus") {
                 self.refuse(
                     item + 1,
-                    "is used as a scope of attributes: write it before each attribute",
+                    "is the scope of a `using` prefix: write the scope before each attribute",
                 );
             }
             let mut end = name + 1;
@@ -352,14 +352,14 @@ impl<'s> WordPreserver<'s, '_> {
             if self.belongs_to_type(start, after) {
                 self.refuse(
                     name,
-                    "marks a type here: it marks functions, variables of file scope and calls",
+                    "marks a type, but is supported on functions, variables of file scope and calls only",
                 );
                 continue;
             }
             if self.follows_definition(start, after) {
                 self.refuse(
                     name,
-                    "stands behind the function's definition: write it there, or before",
+                    "follows the definition of the function: write the attribute at the definition, or before",
                 );
                 continue;
             }
@@ -496,7 +496,7 @@ impl<'s> WordPreserver<'s, '_> {
     fn refuse(&mut self, at: usize, why: &str) {
         let message = format!("`{}` {why}", self.text(at));
         let finding = Diagnostic::error(Code::UnsupportedKeyword, message);
-        let help = "`docs/interface-words.md` lists the words that are honoured";
+        let help = "`docs/interface-words.md` lists the supported names";
         self.kept
             .findings
             .push(finding.at(Some(self.tokens[at].span()), "here").help(help));

@@ -83,9 +83,9 @@ pub(crate) fn options(off: &[String]) -> Result<Options, Diagnostic> {
             "recompute-loops" => options.recompute_loops = false,
             "recompute-loops-cost" => options.recompute_loops_cost = false,
             _ => {
-                let message = format!("there is no switch `{name}`");
+                let message = format!("unknown switch `{name}`");
                 let help = format!(
-                    "there are {}",
+                    "the switches are {}",
                     [SWITCHES, LOWERING_SWITCHES].concat().join(", ")
                 );
                 return Err(Diagnostic::error(Code::BadOption, message).help(help));

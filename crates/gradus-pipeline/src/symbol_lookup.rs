@@ -42,8 +42,8 @@ fn resolve_one(host: &Host, name: &str) -> Result<String, Diagnostic> {
         [] => Err(unknown(name, &all)),
         several => {
             let list: Vec<String> = several.iter().map(|s| with_source_name(s)).collect();
-            let message = format!("{} functions are called `{name}`", list.len());
-            let help = format!("give one of the symbols {}", list.join(", "));
+            let message = format!("{} functions are named `{name}`", list.len());
+            let help = format!("use one of the symbols {}", list.join(", "));
             Err(Diagnostic::error(Code::BadRequest, message).help(help))
         }
     }
@@ -68,15 +68,19 @@ fn reject_ambiguous(host: &Host, symbol: String, all: &[String]) -> Result<Strin
         .map(|place| format!("{}:{}", place.file, place.line))
         .collect();
     let message = format!(
-        "{} functions are called `{symbol}`, each in one file",
+        "{} static functions in different files are named `{symbol}`",
         others.len() + 1
     );
     let finding = Diagnostic::error(Code::BadRequest, message);
     let finding = match places.is_empty() {
         true => finding,
-        false => finding.note(format!("they are defined at {}", places.join(", "))),
+        false => finding.note(format!(
+            "the functions are defined at {}",
+            places.join(", ")
+        )),
     };
-    Err(finding.help("rename one of them, or make the one that is meant visible to other files"))
+    Err(finding
+        .help("rename one of the functions, or make the intended function visible to other files"))
 }
 
 /// Returns a symbol with the source name.
@@ -128,10 +132,10 @@ fn unknown(name: &str, all: &[String]) -> Diagnostic {
         }
         Some(_) if all.len() <= 12 => {
             let list: Vec<String> = all.iter().map(|s| with_source_name(s)).collect();
-            finding.help(format!("it defines {}", list.join(", ")))
+            finding.help(format!("the program defines {}", list.join(", ")))
         }
-        Some(_) => finding.help(format!("it defines {} other functions", all.len())),
-        None => finding.help("it defines no function at all"),
+        Some(_) => finding.help(format!("the program defines {} other functions", all.len())),
+        None => finding.help("the program defines no functions"),
     }
 }
 

@@ -243,11 +243,10 @@ fn ready_roots(unit: &Unit, roots: &Roots, pending: &[usize]) -> Vec<usize> {
 fn cycle(unit: &Unit, root: &Root) -> Diagnostic {
     let function = &unit.functions[root.variant.func];
     let name = function.source_name.as_ref().unwrap_or(&function.name);
-    let message =
-        format!("the derivative of `{name}` calls itself by way of a differentiation call");
+    let message = format!("the derivative of `{name}` calls itself through a differentiation call");
     Diagnostic::error(Code::BadRequest, message)
         .in_function(name)
-        .at(root.span.clone(), "asked for here")
+        .at(root.span.clone(), "requested here")
 }
 
 /// Simplifies the bodies reached by a root that were not simplified before.
@@ -479,7 +478,7 @@ fn stop_at_request(run: &mut Run<'_>, root: &Root, findings: Vec<Diagnostic>) ->
     let asked = findings
         .into_iter()
         .map(|finding| match finding.labels.is_empty() {
-            true => finding.at(root.span.clone(), "asked for here"),
+            true => finding.at(root.span.clone(), "requested here"),
             false => finding,
         });
     let _ = run.add_diagnostics(asked.collect());

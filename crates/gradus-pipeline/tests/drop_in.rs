@@ -285,7 +285,7 @@ fn calls_that_do_not_fit_are_refused_at_their_line() {
         (
             "double f(double x) { return x; }\nint main(void) { return __enzyme_autodiff((void *)f, 1.0, 2.0, 3) > 0; }",
             Code::BadRequest,
-            "more arguments",
+            "too many arguments",
         ),
         (
             "double f(double *x) { return *x; }\nint main(void) { double x; return __enzyme_autodiff((void *)f, enzyme_dup, &x) > 0; }",
@@ -295,7 +295,7 @@ fn calls_that_do_not_fit_are_refused_at_their_line() {
         (
             "double f(long n, double x) { return n * x; }\nint main(void) { return __enzyme_autodiff((void *)f, 3, 1.0) > 0; }",
             Code::BadRequest,
-            "another type",
+            "the wrong type",
         ),
         (
             "double f(double x, double y) { return x * y; }\nint main(void) { return __enzyme_autodiff((void *)f, 3.0, 1.0) > 0; }",
@@ -310,12 +310,12 @@ fn calls_that_do_not_fit_are_refused_at_their_line() {
         (
             "double f(double);\nint main(void) { return __enzyme_autodiff((void *)f, 3.0) > 0; }",
             Code::UnknownCallee,
-            "not seen",
+            "not defined",
         ),
         (
             "double f(double x) { return x; }\nint main(int n, char **v) { double (*p)(double) = n > 1 ? f : (double (*)(double))v; return __enzyme_autodiff((void *)p, 3.0) > 0; }",
             Code::BadRequest,
-            "not known",
+            "unknown",
         ),
     ];
     for (source, code, word) in table {

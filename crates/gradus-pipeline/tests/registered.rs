@@ -154,7 +154,7 @@ fn what_does_not_fit_is_refused() {
         (
             "double f(double x) { return x; } void *__enzyme_register_gradient_f[] = {(void *)f};
             int main(void) { return __enzyme_autodiff((void *)f, 1.0) > 0; }",
-            "does not hold a function, its augmented run and its reverse pass",
+            "does not hold a function, the augmented primal and the reverse pass",
         ),
         (
             "KEEP double f(double x) { return x * x; } static double aug(double x) { return x; } static double rev(float x, double d) { return d; }
@@ -166,18 +166,18 @@ fn what_does_not_fit_is_refused() {
             "KEEP double f(double x) { return x * x; } static double aug(double x) { return x; } static float rev(double x, double d) { return d; }
             void *__enzyme_register_gradient_f[] = {(void *)f, (void *)aug, (void *)rev};
             int main(void) { return __enzyme_autodiff((void *)f, 1.0) > 0; }",
-            "what it returns",
+            "result type",
         ),
         (
             "KEEP double f(double x) { return x * x; } void *__enzyme_function_like_f[] = {(void *)f, (void *)\"sinus\"};
             int main(void) { return __enzyme_autodiff((void *)f, 1.0) > 0; }",
-            "`sinus`, which is not known",
+            "`sinus`, which is not a known function",
         ),
         (
             "KEEP double f(double x) { return x * x; } void *__enzyme_function_like_f[] = {(void *)f, (void *)\"hypot\"};
             double g(double x) { return f(x); }
             int main(void) { return __enzyme_autodiff((void *)g, 1.0) > 0; }",
-            "is not of the type of `hypot`",
+            "does not have the type of `hypot`",
         ),
         (
             "KEEP double f(const double *p, double x) { return x * p[0]; }

@@ -75,9 +75,9 @@ fn missing_reply_error(settings: &Settings, request: &Request, end: &ChildOutcom
         return finding;
     }
     if let Some(input) = request.inputs.iter().find(|i| crashes_parser(settings, i)) {
-        let message = format!("{}: LLVM's reader crashes on it", input.name);
+        let message = format!("{}: LLVM's reader crashes on this file", input.name);
         return Diagnostic::error(Code::UnreadableInput, message)
-            .help("the file is damaged, or LLVM did not write it: compile it anew");
+            .help("compile the file again: the file is damaged, or LLVM did not write the file");
     }
     match settings.record {
         // The report in progress is the reproducer.
@@ -107,7 +107,7 @@ struct ChildOutcome {
 
 fn run(settings: &Settings, request: &Request) -> Result<ChildOutcome, Diagnostic> {
     let cannot = |e: String| {
-        let message = format!("the compiling process cannot be run: {e}");
+        let message = format!("cannot run the compiler process: {e}");
         Diagnostic::error(Code::CompilerDied, message)
     };
     let broken = |e: std::io::Error| cannot(e.to_string());
@@ -205,33 +205,35 @@ fn exit_error(limits: &Limits, end: &ChildOutcome) -> Diagnostic {
     let said = String::from_utf8_lossy(&end.said);
     let limit = |message: String, option: &str| {
         Diagnostic::error(Code::LimitReached, message).help(format!(
-            "allow more with `{option}`, or ask for less at a time"
+            "raise the limit with `{option}`, or request fewer derivatives at a time"
         ))
     };
     let signal = end.status.and_then(|s| s.signal());
     if end.status.is_none() || signal == Some(SIGXCPU) {
         let seconds = limits.time.as_secs();
-        let message = format!("the compilation took longer than {seconds} seconds");
+        let message = format!("the compilation exceeded the limit of {seconds} seconds");
         return limit(message, "--max-time SECONDS");
     }
     if OUT_OF_MEMORY.iter().any(|words| said.contains(words)) {
         let mebibytes = limits.memory_bytes >> 20;
-        let message = format!("the compilation needs more than {mebibytes} MiB of memory");
+        let message = format!("the compilation exceeded the memory limit of {mebibytes} MiB");
         return limit(message, "--max-memory SIZE");
     }
     let words = said.lines().find_map(|l| l.strip_prefix(LLVM_FATAL_ERROR));
     if let (Some(words), None) = (words, signal) {
-        return Diagnostic::error(Code::ToolFailed, format!("LLVM gives up: {words}")).help(
-            "the program asks LLVM for what it cannot do: see its target and the target's features",
-        );
+        return Diagnostic::error(
+            Code::ToolFailed,
+            format!("LLVM cannot compile the program: {words}"),
+        )
+        .help("check the target and the target features of the program");
     }
     let how = end.status.map(|s| s.to_string()).unwrap_or_default();
-    let message = format!("the compiling process died ({how})");
+    let message = format!("the compiler process died ({how})");
     let mut diagnostic = Diagnostic::error(Code::CompilerDied, message)
-        .help("this is a fault of Gradus: please report it with the program that caused it");
+        .help("report this fault of Gradus with the program that caused the fault");
     if signal == Some(SIGKILL) {
-        diagnostic =
-            diagnostic.note("it was killed from outside: the machine may have run out of memory");
+        diagnostic = diagnostic
+            .note("the system killed the process: the machine may have run out of memory");
     }
     for line in said.lines().filter(|l| !l.trim().is_empty()).take(8) {
         diagnostic = diagnostic.note(line.to_string());
@@ -251,9 +253,9 @@ fn with_reproducer(settings: &Settings, request: &Request, finding: Diagnostic) 
         Ok(place) => {
             let shown = place.display();
             finding.note(format!(
-                "{shown} shows it again: `gradus bug-report --replay {shown}`"
+                "{shown} reproduces the fault: `gradus bug-report --replay {shown}`"
             ))
         }
-        Err(why) => finding.note(format!("no reproducer could be kept: {}", why.message)),
+        Err(why) => finding.note(format!("cannot write a reproducer: {}", why.message)),
     }
 }

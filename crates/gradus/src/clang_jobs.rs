@@ -85,7 +85,7 @@ pub fn query(settings: &Settings, driver: &Path, args: &[String]) -> Result<Plan
         .map_err(|e| {
             let message = format!("cannot run {}: {e}", driver.display());
             Diagnostic::error(Code::ToolFailed, message)
-                .help("install clang-22, or name a compiler in GRADUS_CLANG")
+                .help("install clang-22, or set GRADUS_CLANG to a compiler")
         })?;
     let mut plan = read(&String::from_utf8_lossy(&output.stderr));
     plan.ok = output.status.success();

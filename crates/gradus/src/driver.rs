@@ -191,8 +191,8 @@ fn makes_bitcode_object(job: &Job) -> bool {
 
 /// Adds help for a derivative that needs other files under LTO.
 fn add_lto_help(finding: &mut Diagnostic) {
-    let help = "compile this file and those that it needs without `-flto`: objects that are not for a link that \
-                optimises carry what a derivative across files takes";
+    let help = "compile this file and the files of the called functions without `-flto`: only objects compiled \
+                without `-flto` carry the bitcode for derivatives across files";
     if finding.severity == Severity::Error {
         finding.help = Some(help.to_string());
     }
@@ -273,10 +273,10 @@ impl Session<'_> {
         self.compiler.clone_from(&job.program);
         if self.how.options.target == ParallelTarget::Words && !emits_llvm(job) {
             let message =
-                "words of `gradus/parallel.h` are LLVM's IR, and code of a machine is asked for";
+                "`--par-target=words` emits LLVM IR, but this compilation emits machine code";
             let finding = Diagnostic::error(Code::BadOption, message);
             return Err(
-                finding.help("give `-c -emit-llvm`, and compile what comes of it by `gradus cc`")
+                finding.help("add `-c -emit-llvm`, and compile the output with `gradus cc`")
             );
         }
         let bitcode = self.scratch.file(&format!("{at}.bc"));

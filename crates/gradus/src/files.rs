@@ -34,10 +34,10 @@ impl Scratch {
                     });
                 }
                 Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(e) => return Err(failed("make a folder in", within, &e)),
+                Err(e) => return Err(failed("create a folder in", within, &e)),
             }
         }
-        let message = format!("no fresh folder can be made in {}", within.display());
+        let message = format!("cannot create a temporary folder in {}", within.display());
         Err(Diagnostic::error(Code::FileAccess, message))
     }
     /// Returns the path of a file in the folder.

@@ -144,11 +144,11 @@ fn reject_late_registrations(candidates: &[Candidate]) -> Result<(), Diagnostic>
                 continue;
             };
             let message = format!(
-                "the registration `{registration}` of {} comes too late: {} was differentiated without it",
+                "the registration `{registration}` in {} is too late: {} is already differentiated",
                 candidate.name, other.name
             );
             return Err(Diagnostic::error(Code::UnsupportedKeyword, message).help(
-                "write it into the file that defines the function, or into a header of that file",
+                "write the registration into the file that defines the function, or into a header of that file",
             ));
         }
     }
@@ -234,11 +234,12 @@ fn check_constructor_order(candidates: &[Candidate], merged: &[usize]) -> Result
         return Ok(());
     };
     let message = format!(
-        "merging {} for its derivatives would run its constructors before those of {}",
+        "derivatives across files require a merge that runs the constructors of {} before the constructors of {}",
         candidates[one].name, candidates[other].name
     );
-    Err(Diagnostic::error(Code::StaticState, message)
-        .help("name the files that are differentiated together next to each other"))
+    Err(Diagnostic::error(Code::StaticState, message).help(
+        "list the files that are differentiated together next to each other in the link command",
+    ))
 }
 
 fn derive(

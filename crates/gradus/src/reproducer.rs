@@ -16,12 +16,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const README: &str = "\
-This archive shows a finding of gradus again:
+This archive reproduces a diagnostic of Gradus:
 
     gradus bug-report --replay THIS_FILE
 
-It holds the program as LLVM bitcode, the request, the command line and versions. The program's
-source is not in it, but its names are, and bitcode can be read back.
+The archive holds the program as LLVM bitcode, the request, the command line and versions. The
+source text is not included, but names are, and bitcode can be disassembled.
 ";
 
 /// The maximum size of an archive to read.
@@ -75,14 +75,14 @@ pub(crate) fn place(settings: &Settings) -> Result<PathBuf, Diagnostic> {
             return Ok(path);
         }
     }
-    let message = format!("{} is full of reproducers", settings.temp.display());
+    let message = format!("{} contains too many reproducers", settings.temp.display());
     Err(Diagnostic::error(Code::FileAccess, message))
 }
 
 fn broken(error: impl std::fmt::Display) -> Diagnostic {
-    let message = format!("the archive cannot be read: {error}");
+    let message = format!("cannot read the archive: {error}");
     Diagnostic::error(Code::UnreadableInput, message)
-        .help("give a file that `gradus bug-report` wrote")
+        .help("pass a file that `gradus bug-report` wrote")
 }
 
 /// Returns an archive of requests and their diagnostics.
@@ -119,7 +119,7 @@ pub fn pack(
         Ok(())
     };
     all().and_then(|()| archive.into_inner()).map_err(|e| {
-        let message = format!("the reproducer cannot be made: {e}");
+        let message = format!("cannot create the reproducer: {e}");
         Diagnostic::error(Code::FileAccess, message)
     })
 }
@@ -155,7 +155,7 @@ pub fn unpack(bytes: &[u8]) -> Result<Vec<Request>, Diagnostic> {
         requests.push(request);
     }
     match requests.is_empty() {
-        true => Err(broken("it holds no request")),
+        true => Err(broken("the archive holds no request")),
         false => Ok(requests),
     }
 }

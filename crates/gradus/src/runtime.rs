@@ -30,10 +30,9 @@ pub(crate) fn with_runtime(
 ) -> Result<Job, Diagnostic> {
     let on_openmp = target == ParallelTarget::OpenMp;
     if on_openmp && !job.args.iter().any(|arg| OPENMP.contains(&arg.as_str())) {
-        let message =
-            "the threads of OpenMP's library are to do the work, and it is not in the link";
+        let message = "`--par-target=openmp` requires the OpenMP library, which is not in the link";
         let finding = Diagnostic::error(Code::BadOption, message);
-        return Err(finding.help("give `-fopenmp` to the link, too"));
+        return Err(finding.help("add `-fopenmp` to the link command"));
     }
     with_library(job, scratch, "", on_openmp)
 }

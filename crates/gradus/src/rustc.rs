@@ -117,7 +117,7 @@ fn by_cargo(
     args.extend_from_slice(of_rustc.unwrap_or_default());
     let said = run(settings, "cargo", args)?;
     let library = static_library(&said).ok_or_else(|| {
-        let message = format!("Cargo made no library of {}", manifest.display());
+        let message = format!("Cargo built no library from {}", manifest.display());
         Diagnostic::error(Code::ToolFailed, message)
     })?;
     Ok((bitcode, library))

@@ -123,7 +123,7 @@ impl Settings {
                 Language::Fortran => ("flang", "GRADUS_FLANG"),
             };
             Diagnostic::error(Code::ToolFailed, format!("no {name} was found")).help(format!(
-                "install {name}-22, or name a compiler in {variable}"
+                "install {name}-22, or set {variable} to a compiler"
             ))
         })
     }

@@ -37,10 +37,10 @@ pub fn open_all(
 ) -> Result<Program, Diagnostic> {
     let alone = |file: &&PathBuf| rustc::is_rust(file) || is_cuda(file);
     if let Some(file) = files.iter().find(alone).filter(|_| files.len() > 1) {
-        let message = format!("{} goes with no other file", file.display());
+        let message = format!("{} cannot be combined with other files", file.display());
         return Err(Diagnostic::error(Code::BadOption, message)
-            .note("several files may be C, C++, Fortran, LLVM IR, and objects that carry bitcode")
-            .help("give a Rust crate by its `Cargo.toml`; compile several CUDA files by `gradus nvcc`, with calls of derivatives in them"));
+            .note("C, C++, Fortran and LLVM IR files and objects with embedded bitcode can be combined")
+            .help("pass the `Cargo.toml` of a Rust crate; compile several CUDA files with `gradus nvcc`, and request derivatives by calls"));
     }
     let mut program: Option<Program> = None;
     for file in files {
@@ -133,12 +133,11 @@ pub fn open(
     let plan = clang_jobs::query(settings, &compiler, &args)?;
     let job = plan.jobs.iter().find(|job| job.is_compilation());
     let job = job.filter(|_| plan.ok).ok_or_else(|| {
-        let message = format!("the compiler does not take {}", file.display());
+        let message = format!("the compiler does not accept {}", file.display());
         let mut diagnostic = Diagnostic::error(Code::ToolFailed, message);
         diagnostic.notes.clone_from(&plan.remarks);
-        diagnostic.help(
-            "give C, C++, Fortran, Rust, CUDA or LLVM IR, and the compiler's flags after `--`",
-        )
+        diagnostic
+            .help("pass C, C++, Fortran, Rust, CUDA or LLVM IR, and compiler flags after `--`")
     })?;
     let bitcode = scratch.file("front.bc");
     let mut halves = cc1::split_compilation(job, &bitcode, derived, DebugDetail::Types);
@@ -198,14 +197,14 @@ pub(crate) fn run_captured(job: &Job) -> Result<Output, Diagnostic> {
 
 /// Returns the diagnostic on a compiler that refuses a program.
 pub(crate) fn refused_error(output: &Output) -> Diagnostic {
-    let diagnostic = Diagnostic::error(Code::ToolFailed, "the compiler refused the program");
+    let diagnostic = Diagnostic::error(Code::ToolFailed, "the compiler rejected the program");
     with_output(diagnostic, &output.stderr)
 }
 
 /// Returns the diagnostic on a compiler or linker killed by a signal, with its messages.
 pub fn signal_error(program: &Path, status: &ExitStatus, said: &[u8]) -> Option<Diagnostic> {
     let signal = status.signal()?;
-    let message = format!("{} died of signal {signal}", program.display());
+    let message = format!("{} was killed by signal {signal}", program.display());
     Some(with_output(
         Diagnostic::error(Code::ToolFailed, message),
         said,

@@ -113,7 +113,7 @@ fn dropped(name: &str, span: &SourceSpan) -> Diagnostic {
     let message = format!("the compiler drops the registration `{name}`");
     Diagnostic::error(Code::UnsupportedKeyword, message)
         .at(Some(span.clone()), "registered here")
-        .help("write it at file scope, outside templates, as an array of pointers with an initialiser")
+        .help("define the registration at file scope, outside templates, as an array of pointers with an initialiser")
 }
 
 fn run(job: &Job) -> Result<Output, Diagnostic> {
@@ -252,7 +252,8 @@ pub fn without_plugins(args: &[String]) -> (Vec<String>, Vec<Diagnostic>) {
             }
             count => {
                 let option = args[at..at + count].join(" ");
-                let message = format!("`{option}` is left out: Gradus differentiates itself");
+                let message =
+                    format!("`{option}` is ignored: Gradus requires no plugin to differentiate");
                 let mut note = Diagnostic::error(Code::UnsupportedKeyword, message);
                 note.severity = Severity::Note;
                 notes.push(note);

@@ -19,7 +19,7 @@ enum Kind {
 impl Kind {
     fn word(self) -> &'static str {
         match self {
-            Kind::Derived => "with a derivative of its own",
+            Kind::Derived => "with a custom derivative",
             Kind::Inactive => "as inactive",
             Kind::Like => "like a known function",
             Kind::Allocation => "as an allocator",
@@ -49,7 +49,7 @@ pub(super) fn of(host: &Host, found: &Registrations) -> Vec<Diagnostic> {
     twice("a gradient", gradients.collect());
     let derivatives = found.derivatives.iter();
     let derivatives = derivatives.map(|[f, d]| (f, format!("`{d}`")));
-    twice("a derivative of forward mode", derivatives.collect());
+    twice("a forward-mode derivative", derivatives.collect());
     let like = found.like.iter().map(|(f, name)| (f, format!("`{name}`")));
     twice("a known function", like.collect());
     let sizes = found.allocations.iter();

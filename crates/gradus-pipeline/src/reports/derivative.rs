@@ -38,28 +38,31 @@ fn describe(text: &mut String, unit: &Unit, made: &DerivativeRecord, callee: boo
     let report = &made.report;
     let version = match made.variant.versions {
         Versions::RuntimeCheck => "",
-        Versions::Disjoint => ", if the arguments' memory does not overlap",
-        Versions::Plain => ", if some of it does",
+        Versions::Disjoint => ", no-alias version",
+        Versions::Plain => ", fallback version",
     };
     let _ = writeln!(text, "{indent}{name}{place}: {what}{version}");
     let _ = writeln!(text, "{indent}  arguments: {}", arguments(unit, made));
     if report.versions {
-        let _ = writeln!(text, "{indent}  two versions: a test at run time picks one");
+        let _ = writeln!(
+            text,
+            "{indent}  versions: 2, selected by an alias check at run time"
+        );
         return;
     }
     let (active, all) = report.active_values;
-    let _ = writeln!(text, "{indent}  active: {active} of {all} numbers");
+    let _ = writeln!(text, "{indent}  active: {active} of {all} float values");
     let (own, derived) = report.ops;
     let _ = writeln!(
         text,
-        "{indent}  arithmetic: {own} operations, derivative {derived}{}",
+        "{indent}  ops: primal {own}, derivative {derived}{}",
         ratio(own as f64, derived as f64)
     );
     let (own_runs, runs) = report.runs;
     if own_runs > own as f64 || runs > derived as f64 {
         let _ = writeln!(
             text,
-            "{indent}  as they run: {} operations, derivative {}{}",
+            "{indent}  dynamic ops (estimate): primal {}, derivative {}{}",
             format_count(own_runs),
             format_count(runs),
             ratio(own_runs, runs)
@@ -68,31 +71,31 @@ fn describe(text: &mut String, unit: &Unit, made: &DerivativeRecord, callee: boo
     if report.runtime_activity_tests > 0 {
         let _ = writeln!(
             text,
-            "{indent}  decided at run time: whether {} active",
+            "{indent}  run-time activity: {}",
             match report.runtime_activity_tests {
-                1 => "1 pointer is".to_string(),
-                several => format!("{several} pointers are"),
+                1 => "1 pointer".to_string(),
+                several => format!("{several} pointers"),
             }
         );
     }
     if made.gather_loops > 0 {
         let run = match made.gather_loops {
-            1 => "1 inner loop of the reverse pass runs forwards, or adds".to_string(),
-            several => format!("{several} inner loops of the reverse pass run forwards, or add"),
+            1 => "1 inner loop of the reverse pass".to_string(),
+            several => format!("{several} inner loops of the reverse pass"),
         };
-        let _ = writeln!(text, "{indent}  gathered: {run} to each place once");
+        let _ = writeln!(text, "{indent}  scatter-to-gather: {run}");
     }
     for (span, idle) in &report.recomputed_loops {
         let line = span
             .as_ref()
-            .map_or(String::new(), |span| format!(" of line {}", span.line));
+            .map_or(String::new(), |span| format!(" in line {}", span.line));
         let idle = match idle {
-            true => ", and nowhere else",
+            true => "; the forward pass omits the loop",
             false => "",
         };
         let _ = writeln!(
             text,
-            "{indent}  replayed: the loop{line}: its iterations are run again in the reverse pass{idle}"
+            "{indent}  recomputed in the reverse pass: the loop{line}{idle}"
         );
     }
     for one in &report.parallel {
@@ -107,14 +110,14 @@ fn describe(text: &mut String, unit: &Unit, made: &DerivativeRecord, callee: boo
 /// shared memory.
 fn parallel_loop_line(text: &mut String, one: &ParallelLoop, indent: &str) {
     let what = match (&one.span, one.is_concurrent) {
-        (None, _) => "called by iterations".to_string(),
+        (None, _) => "called in parallel iterations".to_string(),
         (Some(span), true) => format!(
-            "parallel in the reverse pass: the loop of line {}",
+            "parallel in the reverse pass: the loop in line {}",
             span.line
         ),
         (Some(span), false) => {
             format!(
-                "serial in the reverse pass: the parallel loop of line {}",
+                "serial in the reverse pass: the parallel loop in line {}",
                 span.line
             )
         }
@@ -124,8 +127,8 @@ fn parallel_loop_line(text: &mut String, one: &ParallelLoop, indent: &str) {
     let kinds = [
         "plain",
         "atomic",
-        "by sums of parts, or atomic where a test at run time says no",
-        "plain in rounds, or atomic where a test at run time says no",
+        "privatised, or atomic by a check at run time",
+        "two-phase, or atomic by a check at run time",
     ];
     for (kind, lines) in kinds.iter().zip(lines) {
         let mut places: Vec<String> = lines.iter().map(u32::to_string).collect();
@@ -145,7 +148,7 @@ fn parallel_loop_line(text: &mut String, one: &ParallelLoop, indent: &str) {
         true => "none".to_string(),
         false => adds.join(", "),
     };
-    let _ = writeln!(text, "{indent}  {what}; adds to adjoints: {adds}");
+    let _ = writeln!(text, "{indent}  {what}; adjoint additions: {adds}");
 }
 
 /// Returns the activity of each argument and of the result.
@@ -157,8 +160,8 @@ fn arguments(unit: &Unit, made: &DerivativeRecord) -> String {
             let what = argument.params.map(|i| match variant.args[i] {
                 ArgActivity::Const => "inactive",
                 ArgActivity::Dup => "with shadow",
-                ArgActivity::MaybeDup => "with shadow if another is given",
-                ArgActivity::DupNoNeed => "with shadow, not needed afterwards",
+                ArgActivity::MaybeDup => "with shadow if the shadow is a different pointer",
+                ArgActivity::DupNoNeed => "with shadow, contents unused after the call",
                 ArgActivity::Active => "active",
             });
             let mut what: Vec<&str> = what.collect();
@@ -181,7 +184,7 @@ fn place(span: &SourceSpan) -> String {
 
 fn ratio(own: f64, derived: f64) -> String {
     match own > 0.0 {
-        true => format!(" ({:.1} times)", derived / own),
+        true => format!(" ({:.1}×)", derived / own),
         false => String::new(),
     }
 }
@@ -190,8 +193,8 @@ fn ratio(own: f64, derived: f64) -> String {
 fn format_count(number: f64) -> String {
     match number {
         n if n < 1e4 => format!("{n:.0}"),
-        n if n < 1e6 => format!("{:.0} thousand", n / 1e3),
-        n if n < 1e9 => format!("{:.1} million", n / 1e6),
+        n if n < 1e6 => format!("{:.0}k", n / 1e3),
+        n if n < 1e9 => format!("{:.1}M", n / 1e6),
         n => format!("{n:.1e}"),
     }
 }
@@ -209,10 +212,10 @@ fn format_bytes(number: f64) -> String {
 /// most expensive value.
 fn tape_entries(text: &mut String, kept: &[SavedValue], indent: &str) {
     if kept.is_empty() {
-        let _ = writeln!(text, "{indent}  tape: nothing is kept");
+        let _ = writeln!(text, "{indent}  tape: 0 bytes");
         return;
     }
-    let line = |kept: &SavedValue| kept.span.as_ref().map_or("no line".to_string(), place);
+    let line = |kept: &SavedValue| kept.span.as_ref().map_or("unknown line".to_string(), place);
     let mut totals: BTreeMap<String, f64> = BTreeMap::new();
     for one in kept {
         *totals.entry(line(one)).or_default() += one.total_bytes;
@@ -233,7 +236,7 @@ fn tape_entries(text: &mut String, kept: &[SavedValue], indent: &str) {
     let guessed = guessed.filter(|t| t.parse::<u64>().is_err()).count();
     let about = match guessed {
         0 => "",
-        _ => ", where a length that is not known here counts as 1000",
+        _ => " (unknown lengths count as 1000)",
     };
     let _ = writeln!(text, "{indent}  tape: {}{about}", format_bytes(all));
     let mut rows: Vec<(usize, [String; 4])> = Vec::new();
@@ -254,7 +257,7 @@ fn tape_entries(text: &mut String, kept: &[SavedValue], indent: &str) {
     }
     for (count, row) in &mut rows {
         if *count > 1 {
-            row[2] = format!("{}, {count} of them", row[2]);
+            row[2] = format!("{} ({count}×)", row[2]);
         }
     }
     let width = |column: usize| rows.iter().map(|(_, r)| r[column].chars().count()).max();

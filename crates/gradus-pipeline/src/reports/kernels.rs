@@ -59,7 +59,7 @@ fn launch_label(function: &str) -> String {
         .strip_prefix("__gr_")
         .and_then(|f| f.split_once('.'))
     {
-        Some((_, kernel)) => format!("{kernel} for launches elsewhere"),
+        Some((_, kernel)) => format!("{kernel} for launches in other files"),
         None => format!("launched by {function}"),
     }
 }
@@ -74,39 +74,42 @@ fn paragraph(text: &mut String, kernel: &KernelRecord, names: &[String]) {
     for line in &kernel.fused_lines {
         let _ = writeln!(
             text,
-            "    together with the launch in line {line}, where that can be: each thread takes what it left itself"
+            "    fused with the launch in line {line} if the checks at run time pass"
         );
     }
     for line in &kernel.removed_barriers {
-        let _ = writeln!(text, "    line {line}: barrier, removed: it orders nothing");
+        let _ = writeln!(
+            text,
+            "    line {line}: barrier, removed: no accesses to order"
+        );
     }
     if kernel.barriers.is_empty() {
-        let _ = writeln!(text, "    no barrier: one loop over the threads");
+        let _ = writeln!(text, "    no barrier: one thread loop");
     }
     for meeting in &kernel.barriers {
         let _ = writeln!(text, "    {}", barrier_text(meeting));
     }
     if kernel.array_bytes > 0 {
         let bytes = kernel.array_bytes;
-        let _ = writeln!(text, "    {bytes} bytes of arrays are kept for each thread");
+        let _ = writeln!(
+            text,
+            "    private arrays across barriers: {bytes} bytes per thread"
+        );
     }
     for line in &kernel.divergent {
         let _ = writeln!(
             text,
-            "    line {line}: threads go different ways round a barrier: a flag for each"
+            "    line {line}: divergent control flow around a barrier: one flag per thread"
         );
     }
     for line in &kernel.interchanged_loops {
-        let _ = writeln!(
-            text,
-            "    line {line}: interchanged: one iteration for all threads, then the next"
-        );
+        let _ = writeln!(text, "    line {line}: interchanged with the thread loop");
     }
 }
 
 fn barrier_text(meeting: &BarrierRecord) -> String {
     let what = match meeting.is_warp_scope {
-        true => "threads of a warp meet",
+        true => "warp synchronisation",
         false => "barrier",
     };
     let values = |n: usize| match n {
@@ -114,16 +117,12 @@ fn barrier_text(meeting: &BarrierRecord) -> String {
         n => format!("{n} values"),
     };
     let stored = match meeting.stored {
-        0 => "nothing is kept".to_string(),
-        n => format!(
-            "{} kept for each thread ({} bytes)",
-            values(n),
-            meeting.bytes
-        ),
+        0 => "no values saved".to_string(),
+        n => format!("{} saved per thread ({} bytes)", values(n), meeting.bytes),
     };
     let again = match meeting.recomputed {
         0 => String::new(),
-        n => format!(", {} computed again", values(n)),
+        n => format!(", {} recomputed", values(n)),
     };
     format!("line {}: {what}, split: {stored}{again}", meeting.line)
 }
@@ -163,14 +162,14 @@ mod tests {
         assert_eq!(
             said,
             "k.cu:3-9: kernel, launched by main, launched by f\n    \
-             line 5: barrier, split: 1 value kept for each thread (4 bytes), 2 values computed again\n    \
-             line 7: interchanged: one iteration for all threads, then the next\n\
+             line 5: barrier, split: 1 value saved per thread (4 bytes), 2 values recomputed\n    \
+             line 7: interchanged with the thread loop\n\
              k.cu:3-9: kernel, launched by main\n    \
-             line 5: barrier, split: nothing is kept, 2 values computed again\n    \
-             line 7: interchanged: one iteration for all threads, then the next\n\
-             ?:0-0: kernel, k for launches elsewhere\n    \
-             line 0: barrier, split: nothing is kept\n    \
-             line 0: interchanged: one iteration for all threads, then the next\n"
+             line 5: barrier, split: no values saved, 2 values recomputed\n    \
+             line 7: interchanged with the thread loop\n\
+             ?:0-0: kernel, k for launches in other files\n    \
+             line 0: barrier, split: no values saved\n    \
+             line 0: interchanged with the thread loop\n"
         );
     }
 }

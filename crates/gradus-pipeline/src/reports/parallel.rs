@@ -3,8 +3,8 @@
 //! ```text
 //! norm.c:6: raised to parallel loops and tasks
 //!     line 6: for
-//!         the call of mag in line 7 leaves the loop: it is made once
-//!         forks from 40001 iterations on, from 5001 on while a worker is awake
+//!         call of mag in line 7 hoisted out of the loop
+//!         forks from 40001 iterations, or from 5001 while a worker is awake
 //! ```
 //!
 //! A loop is identified by its source location. A loop in several functions, due to inlining, is listed
@@ -73,19 +73,19 @@ fn lines(unit: &Unit, happened: &ParallelChanges) -> LocatedLines {
         if let Some(second) = unit.span(fused.second) {
             say(
                 fused.first,
-                format!("one loop with that of line {}", second.line),
+                format!("fused with the loop in line {}", second.line),
             );
         }
         if let Some(first) = unit.span(fused.first) {
             say(
                 fused.second,
-                format!("one loop with that of line {}", first.line),
+                format!("fused with the loop in line {}", first.line),
             );
         }
     }
     for fork in &happened.forks {
         if fork.interchanged {
-            let line = "interchanged with the loop inside: columns run side by side";
+            let line = "interchanged with the inner loop: contiguous access across columns";
             say(fork.loc, line.to_string());
         }
         say(fork.loc, size(fork.size));
@@ -100,37 +100,31 @@ fn change_text(unit: &Unit, what: &ChangeKind) -> String {
     };
     match what {
         ChangeKind::Call(name, loc) => {
-            format!(
-                "the call of {name}{} leaves the loop: it is made once",
-                line(loc)
-            )
+            format!("call of {name}{} hoisted out of the loop", line(loc))
         }
         ChangeKind::DeletedCall(name, loc) => format!(
-            "the call of {name}{} is not made: what it gives is known, or not used",
+            "call of {name}{} deleted: the result is known or unused",
             line(loc)
         ),
-        ChangeKind::Loop(loc) => format!("the loop{} leaves the loop: it runs once", line(loc)),
-        ChangeKind::Loads(1) => "a number that is loaded leaves the loop".to_string(),
-        ChangeKind::Loads(count) => format!("{count} numbers that are loaded leave the loop"),
-        ChangeKind::Deleted => {
-            "gone: nothing runs in it, or nothing that it leaves is used".to_string()
-        }
+        ChangeKind::Loop(loc) => format!("loop{} hoisted out of the loop", line(loc)),
+        ChangeKind::Loads(1) => "1 load hoisted out of the loop".to_string(),
+        ChangeKind::Loads(count) => format!("{count} loads hoisted out of the loop"),
+        ChangeKind::Deleted => "deleted: the loop is empty, or the results are unused".to_string(),
     }
 }
 
 fn size(size: ForkThreshold) -> String {
     match size {
-        ForkThreshold::Never => "runs serially: it is too small for a fork".to_string(),
-        ForkThreshold::Always => "forks: it is large enough".to_string(),
+        ForkThreshold::Never => "runs serially: too little work for a fork".to_string(),
+        ForkThreshold::Always => "forks always: enough work for a fork".to_string(),
         ForkThreshold::From { awake, asleep } if awake == asleep => {
-            format!("forks from {asleep} iterations on")
+            format!("forks from {asleep} iterations")
         }
         ForkThreshold::From { awake, asleep } => {
-            format!("forks from {asleep} iterations on, from {awake} on while a worker is awake")
+            format!("forks from {asleep} iterations, or from {awake} while a worker is awake")
         }
         ForkThreshold::Estimated => {
-            "forks where it is large enough, by what an iteration takes, as is known when it begins"
-                .to_string()
+            "forks if the estimated work at loop entry is large enough".to_string()
         }
     }
 }

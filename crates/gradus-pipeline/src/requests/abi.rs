@@ -58,9 +58,9 @@ pub(crate) fn return_convention(
     triple: &str,
 ) -> Result<ReturnConvention, Diagnostic> {
     if !triple.starts_with("x86_64") || triple.contains("windows") {
-        let message = format!("a structure cannot be returned to C on {triple} yet");
+        let message = format!("the return of a structure to C is not supported on {triple}");
         return Err(Diagnostic::error(Code::BadRequest, message)
-            .help("ask for one argument at a time, with --wrt"));
+            .help("request one argument at a time with --wrt"));
     }
     let size = unit.layout.size_bytes(unit, ty);
     let leaves = leaves(unit, ty);

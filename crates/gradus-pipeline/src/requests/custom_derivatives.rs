@@ -62,8 +62,7 @@ impl CustomDerivatives {
             (Mode::Reverse, Some(gradient), _) => gradient.reverse,
             (Mode::Combined, Some(_), _) => return Some(Ok(emit_combined(unit, variant))),
             _ if self.opaque.contains(&variant.func) => {
-                let message =
-                    "only the other mode's derivative is registered, and its code is not here";
+                let message = "covers the other mode only, and the function is not defined here";
                 return Some(Err(misfit(unit, variant, message)));
             }
             _ => return None,
@@ -83,10 +82,10 @@ impl CustomDerivatives {
 fn misfit(unit: &Unit, variant: &Variant, message: &str) -> Diagnostic {
     let function = &unit.functions[variant.func];
     let name = function.source_name.as_ref().unwrap_or(&function.name);
-    Diagnostic::error(Code::BadRequest, format!("the registered derivative of `{name}`: {message}"))
+    Diagnostic::error(Code::BadRequest, format!("the registered derivative of `{name}` {message}"))
         .in_function(name)
         .at(function.span.clone(), "registered for this function")
-        .help("it takes each argument, a pointer's shadow behind the pointer; `gradus explain GRD0017` shows the forms")
+        .help("declare the derivative with each argument, and the shadow after each pointer; `gradus explain GRD0017` shows the forms")
 }
 
 /// Emits a combined derivative: augmented primal, then reverse function.
@@ -120,16 +119,13 @@ impl CustomVariantEmitter<'_> {
         let variant = self.variant;
         let bad = |unit: &Unit, message: &str| Err(misfit(unit, variant, message));
         if variant.width > 1 {
-            return bad(unit, "it works on one tangent or cotangent at a time");
+            return bad(unit, "supports one tangent or cotangent per call only");
         }
         if matches!(variant.result, ResultActivity::Dup | ResultActivity::Both) {
-            return bad(unit, "a returned pointer has no shadow there");
+            return bad(unit, "has no shadow for the returned pointer");
         }
         if variant.args.contains(&ArgActivity::MaybeDup) {
-            return bad(
-                unit,
-                "whether a pointer is active is only known at run time",
-            );
+            return bad(unit, "does not support a pointer with run-time activity");
         }
         let primal_ty = unit.functions[variant.func].ty;
         let params = unit.param_types(primal_ty).to_vec();
@@ -141,12 +137,12 @@ impl CustomVariantEmitter<'_> {
         let taken = taken[usize::from(place.is_some())..].to_vec();
         let plan = self.parameter_roles(unit, &params, result, &taken);
         let Some(plan) = plan else {
-            return bad(unit, "its parameters are not those of such a function");
+            return bad(unit, "has the wrong parameters");
         };
         let signature = variant.signature(unit);
         let (mut body, mut known) = derivative_thunks::begin_variant(&signature);
         if plan.iter().any(|key| matches!(key, Key::Shadow(i, _) if !known.contains_key(key) && unit.types.is_ptr(params[*i]))) {
-            return bad(unit, "it wants the shadow of a pointer that is inactive in this call");
+            return bad(unit, "requires the shadow of a pointer that is inactive in this call");
         }
         let mut build = Builder::new(unit, &mut body);
         let mut args = Vec::new();
@@ -159,7 +155,7 @@ impl CustomVariantEmitter<'_> {
         let parts = call(&mut build, self.called, place, &args);
         let primal_args: Vec<Value> = (0..params.len()).map(|i| known[&Key::Primal(i)]).collect();
         if !self.assign_result_roles(&mut build, &params, result, parts, &primal_args, &mut known) {
-            return bad(unit, "what it returns is not what such a function returns");
+            return bad(unit, "has the wrong result type");
         }
         Ok(derivative_thunks::end_variant(
             unit, variant, &signature, body, &known,

@@ -108,12 +108,13 @@ fn symbol(unit: &Unit, setting: &RequestContext<'_>) -> Result<String, Diagnosti
         (None, Mode::Reverse) => format!("{stem}_vjp"),
     };
     if !c_names::is_identifier(&name) {
-        let message = format!("`{name}` is not a name in C");
-        return Err(finding(unit, setting, Code::BadRequest, message).help("give one with --name"));
+        let message = format!("`{name}` is not a C identifier");
+        return Err(finding(unit, setting, Code::BadRequest, message)
+            .help("choose an identifier with --name"));
     }
     if unit.symbol(&name).is_some() || (setting.is_taken)(&name) {
-        let message = format!("the program has a `{name}` already");
-        let help = "give the derivative another name with --name";
+        let message = format!("the program already has a symbol `{name}`");
+        let help = "choose another name for the derivative with --name";
         return Err(finding(unit, setting, Code::BadRequest, message).help(help));
     }
     Ok(name)
@@ -135,7 +136,7 @@ fn activities(
     for (number, argument) in arguments.iter().enumerate() {
         let (asked, excluded) = (wrt.contains(&number), inactive.contains(&number));
         if asked && excluded {
-            let message = format!("`{}` cannot be active and inactive", argument.name);
+            let message = format!("`{}` is in both --wrt and --inactive", argument.name);
             findings.push(finding(unit, setting, Code::BadRequest, message));
         }
         for i in argument.params.clone() {
@@ -171,14 +172,15 @@ fn activities(
 }
 
 fn written_note(unit: &Unit, setting: &RequestContext<'_>, argument: &str) -> Diagnostic {
-    let message = format!("`{argument}` is written through and gets a shadow too");
+    let message =
+        format!("`{argument}` has a shadow, too, because the function writes through the pointer");
     Diagnostic {
         severity: Severity::Note,
         labels: Vec::new(),
         ..finding(unit, setting, Code::BadRequest, message)
     }
     .help(format!(
-        "--inactive {argument} says that no active value is left there"
+        "use --inactive {argument} if the function stores no active values there"
     ))
 }
 
@@ -202,9 +204,9 @@ fn find_all(
                 let function = source_name(unit, setting.primal);
                 let message = format!("`{function}` has no argument `{name}`");
                 let help = match known.is_empty() {
-                    true => "it takes none".to_string(),
+                    true => "the function has no arguments".to_string(),
                     false => format!(
-                        "its arguments are {}, or 0 to {}",
+                        "use one of {}, or an index from 0 to {}",
                         known.join(", "),
                         known.len() - 1
                     ),
@@ -265,7 +267,7 @@ fn variant(
 ) -> Result<Variant, Diagnostic> {
     let ty = unit.functions[setting.primal].ty;
     if unit.types.is_variadic(ty) {
-        let message = "a function with variable arguments cannot be differentiated".to_string();
+        let message = "a variadic function cannot be differentiated".to_string();
         return Err(finding(unit, setting, Code::Variadic, message));
     }
     let forward = setting.request.mode == Mode::Forward;
@@ -314,9 +316,9 @@ fn return_convention(
         .types
         .tuple(scalars.iter().map(|(_, ty)| *ty).collect());
     if leaves(unit, plain) != scalars {
-        let message = "the results do not form a structure of C".to_string();
+        let message = "the results do not form a C structure".to_string();
         return Err(finding(unit, setting, Code::BadRequest, message)
-            .help("ask for fewer arguments at a time, with --wrt"));
+            .help("request fewer arguments at a time with --wrt"));
     }
     abi::return_convention(unit, all, setting.triple).map(Some)
 }
@@ -568,8 +570,8 @@ fn check_c_types(
         // Not an error: C has all types.
         return Ok(());
     };
-    let message = format!("`{name}` is passed in a form that has no type in C");
-    let help = "pass the structure by its address, or give its type a tag: `struct point { … }`";
+    let message = format!("`{name}` has a type without a C equivalent");
+    let help = "pass the structure by address, or give the type a tag: `struct point { … }`";
     Err(finding(unit, setting, Code::BadRequest, message).help(help))
 }
 

@@ -101,12 +101,12 @@ impl Roots {
             let function = &unit.functions[root.variant.func];
             let name = function.source_name.as_ref().unwrap_or(&function.name);
             let message = format!(
-                "`strong_zero` in the augmented run of `{name}`, and not in its reverse pass"
+                "the augmented primal of `{name}` has `strong_zero`, but the reverse pass does not"
             );
             Diagnostic::error(Code::BadRequest, message)
                 .in_function(name)
-                .at(root.span.clone(), "asked for here")
-                .help("give the word to `__enzyme_reverse`, too")
+                .at(root.span.clone(), "requested here")
+                .help("pass `strong_zero` to `__enzyme_reverse`, too")
         };
         weaker.map(refuse).collect()
     }

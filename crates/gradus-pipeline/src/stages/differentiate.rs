@@ -265,7 +265,7 @@ fn zero_derivative_warnings(
         let name = primal.source_name.as_ref().unwrap_or(&primal.name);
         let (why, help) = if holds_for_all_versions(root, made, |report| report.lacks_cotangents) {
             (
-                "its outputs lie in blocks that it allocates, and such blocks have no cotangents",
+                "the outputs are in memory that the function allocates, and such memory has no cotangents",
                 ALLOCATED_OUTPUT_HELP,
             )
         } else if !holds_for_all_versions(root, made, |report| report.is_zero) {
@@ -279,14 +279,14 @@ fn zero_derivative_warnings(
         let message = format!("the derivative of `{name}` is zero: {why}");
         let finding = Diagnostic::warning(Code::ZeroDerivative, message);
         let place = root.span.clone().or(primal.span.clone());
-        Some(finding.at(place, "asked for here").help(help))
+        Some(finding.at(place, "requested here").help(help))
     };
     roots.list.iter().filter_map(of_root).collect()
 }
 
 /// The help on an output allocated by the function.
-const ALLOCATED_OUTPUT_HELP: &str = "let the caller allocate the output and pass its address with a shadow; in calls, \
-                          `__enzyme_augmentfwd` gives the shadow of a new block, for cotangents before `__enzyme_reverse`";
+const ALLOCATED_OUTPUT_HELP: &str = "allocate the output in the caller and pass the address with a shadow; or call `__enzyme_augmentfwd`, \
+                          write the cotangents into the returned shadow, and call `__enzyme_reverse`";
 
 /// Returns the help on a gradient without an active output, depending on how the function returns results.
 fn help_on_output(unit: &Unit, root: &Root) -> &'static str {
@@ -300,9 +300,9 @@ fn help_on_output(unit: &Unit, root: &Root) -> &'static str {
     if is_gradient && result.is_some_and(|ty| unit.types.is_ptr(ty)) {
         ALLOCATED_OUTPUT_HELP
     } else if primal.body.as_deref().is_some_and(casts) {
-        "an integer that is cast to a pointer has no shadow: declare the argument as a pointer"
+        "declare the argument as a pointer: an integer cast to a pointer has no shadow"
     } else {
-        "look at the markers, or at `--wrt` and `--inactive`"
+        "check the activity markers, or `--wrt` and `--inactive`"
     }
 }
 
@@ -423,7 +423,7 @@ fn find_requests(
     if let Task::Grad(task) = &request.task {
         for (wish, symbol) in task.derivatives.iter().zip(symbols) {
             let Some(primal) = unit.function(symbol) else {
-                unreachable!("a function that is asked for is imported");
+                unreachable!("a requested function is imported");
             };
             let setting = RequestContext {
                 request: wish,
@@ -538,10 +538,9 @@ fn export(
     run.value_or_stop(host.verify())?;
     let used = host.drop_unused(&calls::is_interface_name);
     if let (false, Some(name)) = (requests.has_deferred_calls, used.first()) {
-        let message =
-            format!("`{name}` is used otherwise than as an argument of a differentiation call");
+        let message = format!("`{name}` is used outside a differentiation call");
         let finding = Diagnostic::error(Code::BadRequest, message)
-            .help("markers and differentiation functions exist only inside such calls");
+            .help("use markers and differentiation functions in differentiation calls only");
         return Err(run.refuse(finding));
     }
     if let Task::Grad(GradTask { beside: true, .. }) = run.request.task {
@@ -587,10 +586,10 @@ fn unpadded_globals(unit: &Unit) -> Vec<Diagnostic> {
         .map(|global| {
             let name = &global.name;
             let message = format!(
-                "a pointer variable leads to `{name}`, of which the program's own object does not tell the end from what lies behind it"
+                "a pointer variable points to `{name}`, and the program's own object has no padding between `{name}` and the next variable"
             );
             Diagnostic::error(Code::StaticState, message)
-                .help(format!("leave out `--beside`, or pass `{name}` as an argument"))
+                .help(format!("remove `--beside`, or pass `{name}` as an argument"))
         })
         .collect()
 }

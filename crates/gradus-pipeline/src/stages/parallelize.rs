@@ -179,11 +179,12 @@ fn queries_outside_kernels(host: &Host) -> Vec<Diagnostic> {
     let left = host.functions_that_use(&asks).into_iter();
     let findings = left.map(|name| {
         let shown = host.source_name(&name).unwrap_or(name);
-        let message =
-            format!("{shown} asks for its thread or its block's memory outside of a kernel's code");
+        let message = format!(
+            "{shown} uses a thread index or shared memory, but is not inlined into a kernel"
+        );
         Diagnostic::error(Code::KernelRefused, message)
             .in_function(shown)
-            .help("call it directly, not through a pointer, and without recursion")
+            .help("call the function directly, without a function pointer or recursion")
     });
     findings.collect()
 }
@@ -217,7 +218,7 @@ fn raise(unit: &mut Unit, orphans: &Orphans) -> Raised {
         for op in gradus_par::restore(unit, &mut body) {
             let flags = &mut body.ops[op].flags;
             *flags = flags.without(Flags::INDEPENDENT);
-            let text = "`gr_for`: an iteration uses what another one gives it";
+            let text = "`gr_for`: an iteration uses a value of another iteration";
             raised
                 .regions
                 .push(serial_record(unit, func, &body, op, text));
@@ -380,7 +381,7 @@ fn report_thread_count_uses(
     projected: &gradus_par::Serialized,
     closure: &CallGraph,
 ) -> Result<(), Stop> {
-    let message = "a derivative runs this loop serially: the program, or a region of its whose threads are told apart, looks at the number of threads, and a derivative's program is told of one";
+    let message = "a derivative runs this loop serially: the loop depends on the number of threads, and thread-count queries return one in a derivative";
     run.add_diagnostics(remarks(unit, &projected.serial, message))?;
     let derived = |places: &[(FuncId, Option<LocId>)]| -> Vec<(FuncId, Option<LocId>)> {
         let inside = places.iter().filter(|(func, _)| closure.contains(*func));
@@ -474,7 +475,7 @@ pub(crate) fn lower_parallel(
         let mut serial_loops = Vec::new();
         for &func in functions {
             if let Some(mut body) = unit.functions[func].body.take() {
-                let text = "an iteration uses what another one gives it";
+                let text = "an iteration uses a value of another iteration";
                 let stay = gradus_par::restore(unit, &mut body).into_iter();
                 serial_loops.extend(stay.map(|op| serial_record(unit, func, &body, op, text)));
                 unit.functions[func].body = Some(body);
@@ -531,7 +532,7 @@ fn lower(
         // Forks call copies of functions reachable from here.
         let reached = CallGraph::of(unit, changed).functions().to_vec();
         let teams = gradus_par::stated_teams_to_loops(unit, &reached);
-        let message = "this region keeps the threads that it asks for (`--deterministic`): they wait for each other or share work, and what it leaves may depend on which of them comes first";
+        let message = "this region stays parallel in spite of `--deterministic`: the threads of the `num_threads` clause wait for each other or share work, and the result may depend on the order of threads";
         run.add_diagnostics(remarks(unit, &teams, message))?;
         let serialised = gradus_par::serialize_order_dependent(unit, &reached);
         run.add_diagnostics(remarks(unit, &serialised, DETERMINISTIC_REASON))?;
@@ -558,11 +559,11 @@ fn lower(
 fn sized_team_error(unit: &Unit, (func, loc): &(FuncId, Option<LocId>)) -> Diagnostic {
     let function = &unit.functions[*func];
     let name = function.source_name.as_ref().unwrap_or(&function.name);
-    let message = "this region asks for a number of threads that wait for each other or share work: its derivative would run it with one";
+    let message = "this region has a `num_threads` clause, and the threads wait for each other or share work, but a derivative would run the region with one thread";
     Diagnostic::error(Code::OpenMp, message)
         .in_function(name)
         .at(unit.span(*loc), "here")
-        .help("leave `num_threads` out if the program is right with one thread too, or share all of the work by `omp for`")
+        .help("remove `num_threads` if the program is correct with one thread, or distribute all work by `omp for`")
 }
 
 /// Returns the functions run by the program's regions.
@@ -597,12 +598,12 @@ fn worksharing_gradient_errors(
             let reached = CallGraph::of(unit, &named);
             if reached.functions().iter().any(|f| shares.contains(f)) {
                 let name = function.source_name.as_ref().unwrap_or(&function.name);
-                let message = "the threads of a region ask for the derivative of a function that shares their work between them: each would have that of all of it";
+                let message = "a worksharing function is differentiated inside a parallel region; each thread would compute the whole gradient";
                 findings.push(
                     Diagnostic::error(Code::OpenMp, message)
                         .in_function(name)
-                        .at(unit.span(body.ops[op].loc), "asked for here")
-                        .help("ask outside of the region, for a function that begins it; or share the work outside of the function, and let each thread ask for its part"),
+                        .at(unit.span(body.ops[op].loc), "requested here")
+                        .help("request the derivative outside the region, of a function that contains the region; or distribute the work outside the function, and differentiate the part of each thread"),
                 );
             }
         }
@@ -650,11 +651,11 @@ fn refuse_nested(
 fn nested_team_error(unit: &Unit, (func, loc): &(FuncId, Option<LocId>)) -> Diagnostic {
     let function = &unit.functions[*func];
     let name = function.source_name.as_ref().unwrap_or(&function.name);
-    let message = "this region asks for a number of threads, which it has only where no other region is around it: a derivative cannot tell where that is";
+    let message = "this region has a `num_threads` clause, which has no effect in a nested region, and a derivative cannot determine whether the region is nested";
     Diagnostic::error(Code::OpenMp, message)
         .in_function(name)
         .at(unit.span(*loc), "here")
-        .help("share its work by `omp for`, leave `num_threads` out, or call the function outside of other regions")
+        .help("distribute the work by `omp for`, remove `num_threads`, or call the function outside other regions")
 }
 
 /// Returns the diagnostic for a region with one thread in a derivative while the program reads the full
@@ -662,11 +663,11 @@ fn nested_team_error(unit: &Unit, (func, loc): &(FuncId, Option<LocId>)) -> Diag
 fn thread_count_pointer_error(unit: &Unit, (func, loc): &(FuncId, Option<LocId>)) -> Diagnostic {
     let function = &unit.functions[*func];
     let name = function.source_name.as_ref().unwrap_or(&function.name);
-    let message = "a derivative would run this region with one thread, and the program finds the number of all threads: it takes the address of `omp_get_max_threads`";
+    let message = "a derivative would run this region with one thread, but the program takes the address of `omp_get_max_threads` and may read the full number of threads";
     Diagnostic::error(Code::OpenMp, message)
         .in_function(name)
         .at(unit.span(*loc), "here")
-        .help("call `omp_get_max_threads` by its name")
+        .help("call `omp_get_max_threads` directly")
 }
 
 /// Returns the diagnostic for an unknown callee that may return the full thread count while regions have
@@ -677,11 +678,11 @@ fn unknown_callee_thread_count_error(
 ) -> Diagnostic {
     let function = &unit.functions[*func];
     let name = function.source_name.as_ref().unwrap_or(&function.name);
-    let message = "a derivative runs a region of this program with one thread, and this function, which is not seen here, may give the number of all threads: its answer says what is read of what the threads left";
+    let message = "this unknown function may return the number of threads, but a derivative runs a region of this program with one thread; the program would read results of threads that did not run";
     Diagnostic::error(Code::OpenMp, message)
         .in_function(name)
         .at(unit.span(*loc), "here")
-        .help("compile its file together with this one, or take what tells the region's threads to wait for each other (`flush`, atomic reads, tasks) out of it")
+        .help("compile the file of the function together with this file, or remove the synchronisation of the region's threads (`flush`, atomic reads, tasks)")
 }
 
 /// Returns the diagnostic for a region with one thread in a derivative while the program may count the
@@ -689,15 +690,15 @@ fn unknown_callee_thread_count_error(
 fn counted_threads_error(unit: &Unit, (func, loc): &(FuncId, Option<LocId>)) -> Diagnostic {
     let function = &unit.functions[*func];
     let name = function.source_name.as_ref().unwrap_or(&function.name);
-    let message = "a derivative would run a region of this program with one thread, and here each of its threads leaves a mark at a place of its own: the program may count them";
+    let message = "each thread of the region writes a separate location here, and the program may count the writes, but a derivative would run the region with one thread";
     Diagnostic::error(Code::OpenMp, message)
         .in_function(name)
         .at(unit.span(*loc), "here")
-        .help("ask for the number of threads by `omp_get_num_threads`, or take what tells the region's threads to wait for each other (`flush`, atomic reads, tasks) out of it")
+        .help("query the number of threads by `omp_get_num_threads`, or remove the synchronisation of the region's threads (`flush`, atomic reads, tasks)")
 }
 
 /// The reason for serial execution under `--deterministic`.
-pub(crate) const DETERMINISTIC_REASON: &str = "this runs serially (`--deterministic`): what it leaves may depend on which thread comes first, by an atomic sum, a lock, the number of threads, or a call that is not known";
+pub(crate) const DETERMINISTIC_REASON: &str = "this runs serially (`--deterministic`): the result may depend on the order of threads, due to an atomic update, a lock, the number of threads or an unknown call";
 
 /// Returns remarks on serialised ops, with the reason.
 pub(crate) fn remarks(

@@ -148,10 +148,10 @@ fn result_type(derivative: &Derivative) -> Result<Option<String>, Diagnostic> {
         "void" => Ok(None),
         _ if other("*") || other("struct") || other("__") || other("_Float") => {
             let message = format!(
-                "{} returns a {ty}: that cannot be checked",
+                "the result of {} has type {ty}, which `gradus check` does not support",
                 derivative.source_name
             );
-            Err(missing(message).help("write a small function around it that returns a number"))
+            Err(missing(message).help("check a wrapper function that returns a number"))
         }
         _ => Ok(Some(ty.to_string())),
     }
@@ -258,9 +258,9 @@ fn initial_value(slots: &[Slot<'_>], i: usize, known: &[usize]) -> Result<String
         to_c(text, &variable, floating).map_err(|name| {
             let argument = &slot.argument.source_name;
             missing(format!(
-                "`{name}`, which the value of `{argument}` names, is no number"
+                "`{name}` in the value of `{argument}` is not a number with a preceding value"
             ))
-            .help("a value may name numbers whose `--arg` stands before it")
+            .help("put the `--arg` of each number before the values that use the number")
         })
     };
     let start = format!("(({elem} *)gr_args[{i}].start)");
@@ -360,7 +360,10 @@ fn arguments(
         Role::Shadow(i, _) => Ok(buffer_value(slots, i, shadow)),
         Role::Cotangent(_) => Ok("cotangent".to_string()),
         Role::PrimalResult | Role::ResultTangent(_) | Role::Adjoint(..) => {
-            let message = format!("{} takes something that cannot be checked", derivative.name);
+            let message = format!(
+                "`gradus check` does not support an argument of {}",
+                derivative.name
+            );
             Err(missing(message))
         }
     };

@@ -122,9 +122,10 @@ fn run(settings: &Settings, what: &Check, checked: &mut Checked) -> Result<(), D
     }
     let [forward, reverse] = &reply.derivatives[..] else {
         let given = reply.derivatives.len();
-        let message = format!("internal error: a check asked for 2 derivatives and got {given}");
+        let message =
+            format!("internal error: a check requested 2 derivatives and received {given}");
         return Err(Diagnostic::error(Code::CompilerDied, message)
-            .help("this is a fault of Gradus: please report it with the program that caused it"));
+            .help("report this fault of Gradus with the program that caused the fault"));
     };
     let driver = driver::write(what, forward, reverse)?;
     files::write(
@@ -180,7 +181,7 @@ fn decide(
             if !matches!(found, Verdict::Untested(_)) {
                 let title = "other values";
                 checked.text += &format!(
-                    "  {title:<16} those given, moved at random: {}\n",
+                    "  {title:<16} used, because at the given values {}\n",
                     reason.text()
                 );
                 checked.text += &other.shown();
@@ -195,7 +196,7 @@ fn decide(
         Verdict::Untested(reason) => checked.diagnostics.push(setting.untested(reason)),
         Verdict::Wrong => {
             let name = &setting.derivative.source_name;
-            let message = format!("the derivative of {name} does not agree with its check");
+            let message = format!("the derivative of {name} fails the check");
             let finding = Diagnostic::error(Code::CheckFailed, message);
             checked.diagnostics.push(finding);
         }
@@ -262,7 +263,7 @@ fn build(
         ],
     })
     .map_err(|said| {
-        let message = "the values given do not fit the function";
+        let message = "the given values do not fit the function";
         let mut finding = Diagnostic::error(Code::MissingCheckInput, message);
         finding.notes = said.notes;
         finding
@@ -320,7 +321,7 @@ fn run_program(
     (point, align): (u32, u32),
 ) -> Result<Run, Diagnostic> {
     let broken = |e: std::io::Error| {
-        let message = format!("the check's program cannot be run: {e}");
+        let message = format!("cannot run the check program: {e}");
         Diagnostic::error(Code::ToolFailed, message)
     };
     let job = Job {

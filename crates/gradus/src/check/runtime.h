@@ -20,14 +20,14 @@ static int gr_agree(const char *what, double a, double b, double scale, double l
 {
     if (!isfinite(a) || !isfinite(b)) {
         const int same = gr_same_kind(a, b);
-        fprintf(gr_out, "  %-16s %.17g and %.17g: %s\n", what, a, b, same ? "alike" : "DEPART");
+        fprintf(gr_out, "  %-16s %.17g and %.17g: %s\n", what, a, b, same ? "equal" : "MISMATCH");
         gr_wrong |= !same;
         return same;
     }
     const double error = fabs(a - b) / (scale > 0 ? scale : 1);
     const int right = error <= limit;
     if (!right)
-        fprintf(gr_out, "  %-16s DEPART: %.17g and %.17g\n", what, a, b);
+        fprintf(gr_out, "  %-16s MISMATCH: %.17g and %.17g\n", what, a, b);
     else if (scale == 0)
         fprintf(gr_out, "  %-16s both are zero\n", what);
     else
@@ -257,7 +257,7 @@ static void gr_entries(const gr_arg *arg)
             continue;
         }
         if (!e.right) {
-            fprintf(gr_out, "  %-16s DEPARTS", arg->name);
+            fprintf(gr_out, "  %-16s MISMATCH", arg->name);
             if (arg->is_array)
                 fprintf(gr_out, " first at %s[%zu]", arg->name, i);
             fprintf(gr_out, ": reverse %.17g, differences %.17g (within %.1e)\n", e.adjoint, e.difference, e.error);
@@ -273,9 +273,9 @@ static void gr_entries(const gr_arg *arg)
     if (nonzero)
         fprintf(gr_out, ": agree to %.1e", worst);
     else if (tried > unsettled)
-        fprintf(gr_out, ": nothing depends on them");
+        fprintf(gr_out, ": all derivatives are zero");
     if (unsettled)
-        fprintf(gr_out, "; %zu where differences do not settle (a kink, or a jump)", unsettled);
+        fprintf(gr_out, "; differences of %zu do not converge (kink or jump)", unsettled);
     fprintf(gr_out, "\n");
 }
 
@@ -301,7 +301,7 @@ static void gr_one_direction(double forward, double forward_size, double wobble)
         settled = gr_confirmed(NULL, 0, 1, forward_size, found, apart);
     if (!settled) {
         gr_unsettled = 1;
-        fprintf(gr_out, "  %-16s differences along one direction do not settle (a kink, or a jump)\n", "forward");
+        fprintf(gr_out, "  %-16s differences along one direction do not converge (kink or jump)\n", "forward");
         return;
     }
     const int right = gr_agree("forward", forward, difference, size, size > 0 ? limit / size : 0);
@@ -378,7 +378,7 @@ static void gr_check(void)
     const double forward = gr_forward_product(&forward_size);
     const double reverse = gr_reverse_product(&reverse_size);
     const double wobble = gr_keep_derivatives(forward);
-    gr_stage("the function itself at values near by");
+    gr_stage("the function itself at nearby values");
     if (!freopen("/dev/null", "w", stderr)) /* the first calls have said what there is to say */
         _exit(1);
     gr_agree("dot product", forward, reverse, forward_size + reverse_size, gr_single ? 1e-5 : 1e-12);

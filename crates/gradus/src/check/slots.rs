@@ -72,10 +72,12 @@ fn check_argument_names(what: &Check, derivative: &Derivative) -> Result<(), Dia
             let list: Vec<&str> = list.collect();
             let message = format!("{} has no argument `{name}`", derivative.source_name);
             return Err(Diagnostic::error(Code::NoSuchArgument, message)
-                .note(format!("its arguments are {}", list.join(", "))));
+                .note(format!("the arguments are {}", list.join(", "))));
         };
         if seen.contains(&argument.name.as_str()) {
-            return Err(missing(format!("`{name}` has two values")).help("give one `--arg` for it"));
+            return Err(
+                missing(format!("`{name}` has two values")).help("pass one `--arg` per argument")
+            );
         }
         seen.push(&argument.name);
     }
@@ -138,19 +140,22 @@ pub(super) fn slots<'a>(
 fn check_supported(argument: &Argument) -> Result<(), Diagnostic> {
     let name = &argument.source_name;
     let refuse = |how: &str, help: &str| {
-        Err(missing(format!("`{name}` is {how}: that is not checked")).help(help))
+        Err(missing(format!(
+            "`{name}` is {how}, which `gradus check` does not support"
+        ))
+        .help(help))
     };
     let ty = argument.c_type.as_str();
     if argument.elements.is_none() && ty.starts_with("struct ") && !ty.contains('*') {
         return refuse(
-            "a structure of several kinds of members",
-            "write a small function around it that takes the members",
+            "a structure with members of different types",
+            "check a wrapper function that takes the members",
         );
     }
     if ty.matches('*').count() > 1 {
         return refuse(
             "a pointer to pointers",
-            "write a small function around it that takes an array of numbers and makes the pointers",
+            "check a wrapper function that takes an array of numbers and builds the pointers",
         );
     }
     if ["long double", "__float128", "_Float16", "__attribute__"]
@@ -159,25 +164,25 @@ fn check_supported(argument: &Argument) -> Result<(), Diagnostic> {
     {
         return refuse(
             &format!("of type {}", ty.trim_end_matches(['*', ' '])),
-            "write a small function around it that takes double or float",
+            "check a wrapper function that takes double or float",
         );
     }
     match &argument.descriptor {
         Some(d) if d.kind == DescriptorKind::Allocatable => refuse(
             "allocatable",
-            "write a small procedure around it that takes an array `x(:)` and allocates",
+            "check a wrapper procedure that takes an array `x(:)` and allocates the argument",
         ),
         Some(d) if d.kind == DescriptorKind::Pointer => refuse(
             "a Fortran pointer",
-            "write a small procedure around it that takes an array `x(:)` with `target`",
+            "check a wrapper procedure that takes an array `x(:)` with `target`",
         ),
         Some(d) if d.kind == DescriptorKind::AssumedRank => refuse(
             "of assumed rank",
-            "write a small procedure around it that takes an array `x(:)`",
+            "check a wrapper procedure that takes an array `x(:)`",
         ),
         Some(d) if !is_number_type(&d.elem) => refuse(
-            "an array of another type than real or integer",
-            "write a small procedure around it that takes an array of numbers",
+            "an array of a type other than real or integer",
+            "check a wrapper procedure that takes an array of numbers",
         ),
         _ => Ok(()),
     }
@@ -208,7 +213,7 @@ fn example(argument: &Argument, fill: &str) -> String {
 
 fn values_are_missing(what: &Check, derivative: &Derivative, absent: &[&Argument]) -> Diagnostic {
     let mut finding = missing(format!(
-        "{} cannot be called: values are missing",
+        "values for arguments of {} are missing",
         derivative.source_name
     ));
     for argument in absent {
@@ -227,11 +232,14 @@ fn values_are_missing(what: &Check, derivative: &Derivative, absent: &[&Argument
         None => "rand",
     };
     let example: Vec<String> = absent.iter().map(|a| example(a, fill)).collect();
-    let finding = finding.help(format!("say them, for example {}", example.join(" ")));
+    let finding = finding.help(format!(
+        "pass the values, for example {}",
+        example.join(" ")
+    ));
     let is_integer = |a: &&&Argument| example_is_one_integer(a);
     match absent.iter().find(is_integer) {
         Some(a) => finding.note(format!(
-            "`{0}=100` is one integer behind the pointer; an array of them is `{0}=randint(LENGTH, BOUND)` or `{0}=[1, 2]`",
+            "`{0}=100` passes a pointer to one integer; `{0}=randint(LENGTH, BOUND)` or `{0}=[1, 2]` passes an array",
             a.source_name
         )),
         None => finding,
@@ -253,10 +261,10 @@ fn not_understood(argument: &Argument, value: &str, what: &Check) -> Diagnostic 
         (true, Some(_)) => {
             "an array is [VALUE, VALUE, …], rand(LENGTH), zeros(LENGTH), ones(LENGTH), iota(LENGTH), randint(LENGTH, BOUND) or, from the driver, given(LENGTH), and a single number is VALUE"
         }
-        (false, _) => "a value is a number, or an expression of arguments given before",
+        (false, _) => "a value is a number or an expression of preceding arguments",
     };
     missing(format!(
-        "`{}={value}` is not understood",
+        "`{}={value}` is not a valid value",
         argument.source_name
     ))
     .note(note)
@@ -279,8 +287,11 @@ fn slot<'a>(
     } = value
         && (what.driver.is_none() || argument.descriptor.is_some())
     {
-        let message = format!("`{}={text}`: nobody gives that array", argument.source_name);
-        return Err(missing(message).help("`given` takes the array of a call that `--driver FILE` makes; arrays with descriptors are not taken"));
+        let message = format!(
+            "`{}={text}` requires an array from a driver",
+            argument.source_name
+        );
+        return Err(missing(message).help("pass `--driver FILE` with a call of the function; for an array with a descriptor, use `rand`, `zeros`, `ones` or `iota`"));
     }
     let stated = name.split_once(':').map(|(_, ty)| ty.trim());
     with_element_type(argument, value, stated)
@@ -306,16 +317,17 @@ fn with_element_type<'a>(
         }
     };
     if stated.is_none() && (elem == "void" || elem.starts_with("struct ")) {
-        let message = format!("the type of what `{name}` points to is not known");
+        let message = format!("the element type of `{name}` is unknown");
         return Err(missing(message).help(format!(
-            "state the type of its numbers: `--arg '{name}:double=rand(n)'`; structures of several kinds of members are not checked"
+            "state the element type: `--arg '{name}:double=rand(n)'`; `gradus check` does not support structures with members of different types"
         )));
     }
     if !is_number_type(&elem) {
-        let message = format!("`{name}:{elem}`: this is no type of numbers that a check knows");
-        return Err(
-            missing(message).help(format!("state one of C's integers or {}", TYPES.join(", ")))
-        );
+        let message = format!("`{name}:{elem}` does not name a supported number type");
+        return Err(missing(message).help(format!(
+            "use a C integer type or one of {}",
+            TYPES.join(", ")
+        )));
     }
     check_value_fits_type(argument, &value, &elem)?;
     // Memory without floats is its own shadow: the argument is inactive.
@@ -337,11 +349,11 @@ fn check_value_fits_type(argument: &Argument, value: &Value, elem: &str) -> Resu
         Value::Array { fill, .. } => *fill == Fill::Random,
     };
     if random && !is_float(Some(elem)) {
-        let message = format!("`{name}` holds integers, and rand gives numbers between -1 and 1");
+        let message = format!("`{name}` holds integers, but rand returns numbers between -1 and 1");
         return Err(missing(message).help(match value {
-            Value::Number(_) => format!("give a number: `--arg {name}=8`"),
+            Value::Number(_) => format!("pass a number: `--arg {name}=8`"),
             Value::Array { .. } => {
-                format!("give integers: `--arg '{name}=randint(LENGTH, BOUND)'`")
+                format!("pass integers: `--arg '{name}=randint(LENGTH, BOUND)'`")
             }
         }));
     }
@@ -355,11 +367,11 @@ fn check_value_fits_type(argument: &Argument, value: &Value, elem: &str) -> Resu
             let lengths = lengths.iter().cycle().take(d.rank as usize);
             let lengths: Vec<&str> = lengths.copied().collect();
             let message = format!(
-                "`{name}` is an array of {} dimensions, and its value has {extents}",
+                "`{name}` is an array of {} dimensions, but the value has {extents}",
                 d.rank
             );
             Err(missing(message).help(format!(
-                "give all lengths: `--arg '{name}=rand({})'`",
+                "pass all lengths: `--arg '{name}=rand({})'`",
                 lengths.join(",")
             )))
         }
@@ -380,9 +392,9 @@ fn structure_slot<'a>(
         _ => Fill::FromDriver,
     };
     if fill == Fill::FromDriver {
-        let message = format!("`{}={value}` is not understood", argument.source_name);
+        let message = format!("`{}={value}` is not a valid value", argument.source_name);
         return Err(missing(message).note(format!(
-            "a structure of {count} numbers is [VALUE, …] with all of them, rand({count}), zeros({count}), ones({count}) or iota({count})"
+            "a structure of {count} numbers is [VALUE, …] with {count} values, rand({count}), zeros({count}), ones({count}) or iota({count})"
         )));
     }
     Ok(Slot {

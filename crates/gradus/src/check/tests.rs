@@ -206,13 +206,13 @@ fn wrong_derivatives_are_told_with_their_place() {
     );
     let scalar = judged("1", "-1", "1.001", "").expect("runs");
     assert!(
-        !scalar.is_right && scalar.text.contains("DEPARTS: reverse"),
+        !scalar.is_right && scalar.text.contains("MISMATCH: reverse"),
         "{}",
         scalar.text
     );
     let forward = judged("1.0001", "-1", "1", "").expect("runs");
     assert!(
-        !forward.is_right && forward.text.contains("forward          DEPART"),
+        !forward.is_right && forward.text.contains("forward          MISMATCH"),
         "{}",
         forward.text
     );
@@ -224,7 +224,7 @@ fn a_derivative_that_dies_or_hangs_is_a_finding() {
     let died = judged("1", "-1", "1", "*(volatile int *)0 = 1;").expect_err("it dies");
     assert_eq!(died.code, Code::CheckFailed);
     assert!(
-        died.message.contains("the reverse derivative died"),
+        died.message.contains("the reverse derivative was killed"),
         "{died}"
     );
     let hung =

@@ -8,11 +8,11 @@ use std::process::{Command, Stdio};
 /// Returns the meaning of a signal number.
 pub(super) fn signal_meaning(signal: i32) -> &'static str {
     match signal {
-        4 => " (an instruction that does not exist)",
-        6 => " (abort)",
-        7 => " (bus error)",
-        8 => " (arithmetic)",
-        11 => " (a wrong address)",
+        4 => " (SIGILL, illegal instruction)",
+        6 => " (SIGABRT, abort)",
+        7 => " (SIGBUS, bus error)",
+        8 => " (SIGFPE, arithmetic error)",
+        11 => " (SIGSEGV, segmentation fault)",
         _ => "",
     }
 }

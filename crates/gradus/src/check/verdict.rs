@@ -65,11 +65,11 @@ impl Reason {
         match self {
             Reason::Empty => "no active argument has an element",
             Reason::NoOutput => "the function returned no number and changed no active array",
-            Reason::NotFinite => "the function gives no finite number",
-            Reason::Divergent => "differences settle nowhere",
+            Reason::NotFinite => "the outputs of the function are not finite",
+            Reason::Divergent => "finite differences do not converge",
             Reason::Zero => "every derivative is zero",
             Reason::NonDeterministic => {
-                "the function gives something else at each call with the same values"
+                "two calls of the function with equal values return different results"
             }
         }
     }
@@ -155,24 +155,27 @@ impl CheckContext<'_> {
         if run.status.is_none() || signal.is_some_and(|s| OUT_OF_TIME.contains(&s)) {
             let seconds = self.what.limit_seconds;
             let message = format!(
-                "{name}: LIMIT: the check took longer than {seconds} seconds, in the calls of {stage}"
+                "{name}: LIMIT: the check exceeded {seconds} seconds in the calls of {stage}"
             );
-            let found = finding(message).note("a function that does not end looks like this, too");
-            return Some(found.help("try smaller values, or allow more with `--limit SECONDS`"));
+            let found =
+                finding(message).note("a function that does not terminate reaches this limit, too");
+            return Some(
+                found.help("pass smaller values, or raise the limit with `--limit SECONDS`"),
+            );
         }
         let bytes: u64 = run.line_after("@refused ")?.parse().ok()?;
         let mebibytes = self.what.limit_memory_bytes >> 20;
         let message = format!(
-            "{name}: LIMIT: the calls of {stage} need more memory than the {mebibytes} MiB that are allowed"
+            "{name}: LIMIT: the calls of {stage} exceeded the memory limit of {mebibytes} MiB"
         );
         let asked = match bytes >> 20 {
-            0 => format!("{bytes} bytes more were refused"),
-            more => format!("{more} MiB more were refused"),
+            0 => format!("an allocation of {bytes} bytes failed"),
+            more => format!("an allocation of {more} MiB failed"),
         };
         Some(
             finding(message)
                 .note(asked)
-                .help("try smaller values, or allow more with `--max-memory SIZE`"),
+                .help("pass smaller values, or raise the limit with `--max-memory SIZE`"),
         )
     }
 
@@ -185,7 +188,7 @@ impl CheckContext<'_> {
                 format!("`{}` cannot have a length of {value}", argument.source_name)
             }
             _ => format!(
-                "{value} is no value of `{}`, which holds integers",
+                "{value} is not a valid value of `{}`, which holds integers",
                 argument.source_name
             ),
         };
@@ -200,9 +203,9 @@ impl CheckContext<'_> {
     fn unfinished(&self, run: &Run, stage: Option<&str>) -> Diagnostic {
         let name = self.source_name();
         let Some(stage) = stage else {
-            let message = format!("the driver ended without a call of {name}");
+            let message = format!("the driver exited without a call of {name}");
             return Diagnostic::error(Code::MissingCheckInput, message).help(
-                "the driver must call the function from another file than the function's own",
+                "call the function in the driver, and define the function in a separate file",
             );
         };
         if let Some(finding) = self.out_of_bounds_error(run, stage) {
@@ -210,27 +213,26 @@ impl CheckContext<'_> {
         }
         let signal = run.status.and_then(|s| s.signal());
         let message = match (uncaught_exception_type(&run.stderr_tail), signal) {
-            (Some(what), _) => format!("{name}: {stage} threw {what}, which nothing catches"),
+            (Some(what), _) => format!("{name}: {stage} threw {what}"),
             (None, Some(11)) if run.has("@stack") => {
-                format!("{name}: {stage} died of signal 11 (the stack ran out)")
+                format!("{name}: {stage} was killed by signal 11 (SIGSEGV, stack overflow)")
             }
             (None, Some(signal)) => format!(
-                "{name}: {stage} died of signal {signal}{}",
+                "{name}: {stage} was killed by signal {signal}{}",
                 trace::signal_meaning(signal)
             ),
             (None, None) => {
                 let code = run.status.and_then(|s| s.code()).unwrap_or(0);
-                format!("{name}: {stage} ended the program (exit status {code})")
+                format!("{name}: {stage} exited the program with status {code}")
             }
         };
         let finding = Diagnostic::error(Code::CheckFailed, message)
-            .at((self.place)(&run.frames()), "it ended here");
+            .at((self.place)(&run.frames()), "execution ended here");
         let finding = with_stderr(finding, &run.stderr_tail);
         match stage.contains("derivative") {
-            true => finding.help("the function itself came to its end: please report this"),
-            false => {
-                finding.help("check that the values given are ones that the function can take")
-            }
+            true => finding
+                .help("report this fault of Gradus: the function itself returns with these values"),
+            false => finding.help("pass values that the function accepts"),
         }
     }
 
@@ -256,21 +258,21 @@ impl CheckContext<'_> {
             let message = format!("{}: {stage} {how} {side} of {of}`{x}`", self.source_name());
             let finding = Diagnostic::error(Code::CheckFailed, message)
                 .note(format!(
-                    "element {index} of {elements}, which were enough for the function itself"
+                    "the access is to element {index} of {elements}; the function itself stays within these elements"
                 ))
-                .help("please report this");
-            return Some(finding.at(place, "it ended here"));
+                .help("report this fault of Gradus");
+            return Some(finding.at(place, "out-of-bounds access"));
         }
         let message = format!(
-            "argument `{x}`: {} {how} {side} of the {elements} that the check gave it",
+            "argument `{x}`: {} {how} {side} of the {elements} that the check passes",
             self.source_name()
         );
         let finding = Diagnostic::error(Code::MissingCheckInput, message)
             .at(place, format!("element {index}"));
         Some(finding.help(match before {
-            true => format!("give other values: `{x}` is read before it begins"),
+            true => format!("pass other values: the function accesses memory before the first element of `{x}`"),
             false => format!(
-                "give it a length that fits the other arguments, `--arg '{x}=rand(LENGTH)'`, or the other arguments smaller values"
+                "pass a length that fits the other arguments, `--arg '{x}=rand(LENGTH)'`, or pass smaller values for the other arguments"
             ),
         }))
     }
@@ -279,10 +281,10 @@ impl CheckContext<'_> {
     fn not_finite(&self, (what, mode): (&str, &str), place: Option<SourceSpan>) -> Diagnostic {
         let name = self.source_name();
         let message =
-            format!("{name}: the derivative by {mode} is {what}, and the function is finite");
+            format!("{name}: the derivative in {mode} is {what}, but the function is finite");
         Diagnostic::warning(Code::NotFinite, message)
-            .at(place, "the first operation that gives no finite number")
-            .help("where an infinite slope meets what is zero, `--strong-zero` makes their product zero; at other points the slope may be finite")
+            .at(place, "the first operation with a non-finite result")
+            .help("use `--strong-zero` to define zero times an infinite slope as zero, or pass values at which the slope is finite")
     }
 
     /// Returns the diagnostic on a check that tested nothing.
@@ -294,7 +296,7 @@ impl CheckContext<'_> {
         );
         let mut finding = Diagnostic::error(Code::MissingCheckInput, message);
         if reason.depends_on_values() {
-            finding = finding.note("values near those given were tried, too");
+            finding = finding.note("the check also tried values near the given values");
         }
         finding.help(self.help(reason))
     }
@@ -318,14 +320,14 @@ impl CheckContext<'_> {
         };
         let zeros = names(&is_zero);
         match reason {
-            Reason::NonDeterministic => "a check needs a function whose result depends on its arguments alone: take out random numbers, clocks and variables that keep their values between calls".to_string(),
-            Reason::Divergent => "differences tell nothing of a function with jumps or much rounding: give other values, and `--single` where it computes in float".to_string(),
-            Reason::NotFinite => "give values at which the function is defined".to_string(),
-            _ if !zeros.is_empty() => format!("give other values than zero: {zeros}"),
-            Reason::Empty => format!("give them a length: {}", names(&|a| a.c_type.contains('*'))),
-            Reason::NoOutput if !self.derivative.primal.iter().any(|a| a.c_type.contains('*')) => "a check needs a function that returns a floating-point number or writes to an active array".to_string(),
+            Reason::NonDeterministic => "make the result depend on the arguments alone: remove random numbers, clocks and variables that retain values between calls".to_string(),
+            Reason::Divergent => "pass values away from jumps and large rounding errors, and add `--single` if the function computes in float".to_string(),
+            Reason::NotFinite => "pass values at which the function is defined".to_string(),
+            _ if !zeros.is_empty() => format!("pass nonzero values: {zeros}"),
+            Reason::Empty => format!("pass a length of at least 1: {}", names(&|a| a.c_type.contains('*'))),
+            Reason::NoOutput if !self.derivative.primal.iter().any(|a| a.c_type.contains('*')) => "check a function that returns a floating-point number or writes to an active array".to_string(),
             Reason::NoOutput | Reason::Zero => format!(
-                "give values at which the outputs depend on the active arguments: {}",
+                "pass values at which the outputs depend on the active arguments: {}",
                 names(&|_| true)
             ),
         }
@@ -344,7 +346,7 @@ fn uncaught_exception_type(said: &str) -> Option<String> {
     let end = line.1.find(['\'', ':']).filter(|_| !line.1.contains("::"));
     let ty = line.1.trim_end_matches('\'');
     Some(format!(
-        "an exception of type {}",
+        "an uncaught exception of type {}",
         &ty[..end.unwrap_or(ty.len()).min(ty.len())]
     ))
 }
@@ -353,7 +355,7 @@ fn uncaught_exception_type(said: &str) -> Option<String> {
 fn with_stderr(mut finding: Diagnostic, said: &str) -> Diagnostic {
     let lines: Vec<&str> = said.lines().filter(|l| !l.trim().is_empty()).collect();
     for line in &lines[lines.len().saturating_sub(3)..] {
-        finding = finding.note(format!("it said: {}", line.trim_end()));
+        finding = finding.note(format!("standard error: {}", line.trim_end()));
     }
     finding
 }

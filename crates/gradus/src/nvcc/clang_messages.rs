@@ -19,16 +19,16 @@ pub(super) fn diagnostic_for_error(said: &str) -> Option<Diagnostic> {
 
 fn finding(error: &str) -> Option<Diagnostic> {
     if error.contains("'long double' type support, but target") {
-        let message = "a GPU has no `long double`: device code computes with one";
+        let message = "device code uses `long double`, which GPUs do not support";
         let finding = Diagnostic::error(Code::KernelRefused, message);
-        return Some(finding.help("use `double` in what kernels compute"));
+        return Some(finding.help("use `double` in device code"));
     }
     if error.starts_with("kernel launch from __device__ or __global__ function") {
         let message =
-            "a kernel launches another one: dynamic parallelism has no counterpart on this machine";
+            "a kernel launches a kernel, and dynamic parallelism is not supported on CPUs";
         let finding = Diagnostic::error(Code::KernelRefused, message);
         return Some(finding.help(
-            "launch it from the host, or make what it does a device function and call that",
+            "launch the kernel from the host, or move the code into a device function and call the function",
         ));
     }
     let header = error.strip_prefix('\'')?;

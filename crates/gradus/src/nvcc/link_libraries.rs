@@ -52,14 +52,13 @@ pub(super) fn without_replaced_libraries(link: &[String]) -> Result<Vec<String>,
 /// Returns the diagnostic on a library without a replacement.
 pub(super) fn missing_library_error(name: &str) -> Diagnostic {
     if HEADERS_ONLY.contains(&name) {
-        let message =
-            format!("the CUDA library `{name}`, which is headers only, is not among ours");
+        let message = format!("Gradus does not provide the header-only CUDA library `{name}`");
         return Diagnostic::error(Code::ToolFailed, message)
-            .help("name an installed toolkit (`--cuda-path DIR`), or the folder of its headers (`-isystem`)");
+            .help("pass an installed toolkit with `--cuda-path DIR`, or the folder of the headers with `-isystem`");
     }
-    let message = format!("the CUDA library `{name}` has no counterpart on this machine");
+    let message = format!("Gradus does not provide the CUDA library `{name}` for CPUs");
     Diagnostic::error(Code::ToolFailed, message)
-        .help("use a library with the same functions for this machine, or leave it out")
+        .help("use a CPU library with the same functions, or remove the library from the link")
 }
 
 /// Returns the CUDA library of a header.

@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 
 /// The output of `--version`, in the words that build systems look for.
 pub const VERSION: &str = "\
-nvcc: NVIDIA (R) Cuda compiler driver (spoken by gradus: code is made for this machine's processors)
+nvcc: NVIDIA (R) Cuda compiler driver (gradus: generates code for CPUs)
 Cuda compilation tools, release 12.2, V12.2.140
 ";
 
@@ -136,13 +136,13 @@ pub(crate) fn open(
         form: wanted.form,
     };
     let [only] = &asked.files[..] else {
-        let message = "a second file among the compiler's flags";
+        let message = "the compiler flags name a second file";
         return Err(Diagnostic::error(Code::BadOption, message));
     };
     let mut driven = DriverOutcome::default();
     let to = (derived, DebugDetail::Types);
     let Some(opened) = unit.open(0, only, wanted.output, to, &mut driven)? else {
-        let mut refused = Diagnostic::error(Code::ToolFailed, "the compiler refused the program");
+        let mut refused = Diagnostic::error(Code::ToolFailed, "the compiler rejected the program");
         let said = driven.remarks.iter().flat_map(|text| text.lines());
         refused.notes.extend(said.take(20).map(String::from));
         return Err(refused);
@@ -164,8 +164,8 @@ fn check_invocation(asked: &Invocation) -> Result<(), Diagnostic> {
     }
     let several = asked.files.len() > 1 && asked.stop == LastStage::Object;
     if several && asked.output.is_some() {
-        let message = "one output is named for several objects";
-        return Err(Diagnostic::error(Code::BadOption, message).help("leave `-o` out"));
+        let message = "`-o` names one output for several objects";
+        return Err(Diagnostic::error(Code::BadOption, message).help("remove `-o`"));
     }
     let of_host = |source: &&Source| !source.cuda && !source.linked;
     let only_objects = match asked.stop {
@@ -174,13 +174,17 @@ fn check_invocation(asked: &Invocation) -> Result<(), Diagnostic> {
         _ => None,
     };
     if let Some(source) = only_objects {
-        let message = format!("{} is no object", source.path);
-        return Err(Diagnostic::error(Code::BadOption, message).help("compile it with `-c` first"));
+        let message = format!("{} is not an object file", source.path);
+        return Err(
+            Diagnostic::error(Code::BadOption, message).help("compile the file with `-c` first")
+        );
     }
     let of_host = asked.files.iter().filter(of_host).count();
     if asked.stop == LastStage::Object && asked.folder.is_some() && of_host > 1 {
-        let message = "a folder is named for several objects of the host's";
-        return Err(Diagnostic::error(Code::BadOption, message).help("compile them one by one"));
+        let message = "an output directory is not supported for several host objects";
+        return Err(
+            Diagnostic::error(Code::BadOption, message).help("compile the host files one by one")
+        );
     }
     if asked.stop == LastStage::Link {
         link_libraries::without_replaced_libraries(&asked.link)?;

@@ -63,7 +63,7 @@ use OptionTreatment::{
     LinkOf, LinkParts, Refused,
 };
 
-const NO_GPU_CODE: &str = "no code for a GPU is made here";
+const NO_GPU_CODE: &str = "remove the option: `gradus nvcc` emits no GPU code";
 
 // table
 pub(super) const OPTIONS: &[(&[&str], OptionTreatment)] = &[

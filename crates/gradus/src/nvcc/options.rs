@@ -119,7 +119,7 @@ impl Reader {
             (true, Some(value)) => value,
             (true, None) => {
                 let next = self.words.pop_front();
-                next.ok_or_else(|| wrong(format!("`{name}` has no value")))?
+                next.ok_or_else(|| wrong(format!("`{name}` requires a value")))?
             }
             (false, _) => String::new(),
         };
@@ -185,8 +185,8 @@ impl Reader {
             OptionTreatment::Folder => found.folder = Some(value.to_string()),
             OptionTreatment::Bits if value == "64" => {}
             OptionTreatment::Bits => {
-                let message = format!("there are no pointers of {value} bits here");
-                return Err(wrong(message).help("leave `-m` out, or say 64"));
+                let message = format!("pointers of {value} bits are not supported");
+                return Err(wrong(message).help("remove `-m`, or use `-m64`"));
             }
             OptionTreatment::Level => found.level = Some(format!("-O{value}")),
             OptionTreatment::Language => self.language = language(value)?,
@@ -212,8 +212,8 @@ impl Reader {
             OptionTreatment::Toolkit => {
                 let headers = Path::new(value).join("include");
                 if !headers.is_dir() {
-                    let message = format!("there are no headers of a CUDA toolkit in `{value}`");
-                    let help = "name the folder in which the toolkit's `include` stands";
+                    let message = format!("no CUDA toolkit headers are in `{value}`");
+                    let help = "pass the folder that contains the toolkit's `include` folder";
                     return Err(wrong(message).help(help));
                 }
                 // Gradus's headers come first: they are made for the host.
@@ -313,7 +313,7 @@ fn language(name: &str) -> Result<Option<bool>, Diagnostic> {
         "cu" | "cuda" => Ok(Some(true)),
         "c" | "c++" => Ok(Some(false)),
         "none" => Ok(None),
-        _ => Err(wrong(format!("`-x {name}` is not supported")).help("cu, c++, c and none are")),
+        _ => Err(wrong(format!("`-x {name}` is not supported")).help("use cu, c++, c or none")),
     }
 }
 
@@ -322,10 +322,10 @@ fn unknown(word: &str) -> Diagnostic {
     let names = OPTIONS.iter().flat_map(|(names, _)| names.iter());
     let near = names.min_by_key(|known| distance(known, name));
     let near = near.filter(|known| distance(known, name) <= name.len() / 3 + 1);
-    let finding = wrong(format!("there is no option `{word}`"));
+    let finding = wrong(format!("unknown option `{word}`"));
     match near {
         Some(known) => finding.help(format!("did you mean `{known}`?")),
-        None => finding.help("options of the host's compiler go behind `-Xcompiler`"),
+        None => finding.help("pass options of the host compiler with `-Xcompiler`"),
     }
 }
 

@@ -50,13 +50,13 @@ pub(super) fn check(paths: &[PathBuf]) -> Result<(), Diagnostic> {
     let (defined, spelled) = span(&said.inlined_into_kernels[*name]);
     let name = if spelled.is_empty() { name } else { spelled };
     let message = format!(
-        "the device function `{name}` asks for its thread, waits for others or uses memory of the block, and a kernel of another source calls it"
+        "the device function `{name}` uses thread indices, barriers or shared memory, and is called by a kernel in another source file"
     );
     let called = said.called.get(names[0]).and_then(|text| span(text).0);
     let finding = Diagnostic::error(Code::KernelRefused, message)
         .at(called, "called here")
         .at(defined, "defined here")
-        .help("define it in a header that both sources include, as `static` or `inline`");
+        .help("define the function in a header that both source files include, as `static` or `inline`");
     Err(finding)
 }
 

@@ -345,7 +345,7 @@ impl UnitCompiler<'_> {
         let is_cc1 = |job: &&Job| job.args.first().is_some_and(|a| a == "-cc1");
         let job = plan.jobs.iter().find(is_cc1).filter(|_| plan.ok);
         job.cloned().ok_or_else(|| {
-            let message = format!("the compiler does not take {}", source.path);
+            let message = format!("the compiler does not accept {}", source.path);
             let mut finding = Diagnostic::error(Code::ToolFailed, message);
             finding.notes.clone_from(&plan.remarks);
             finding

@@ -163,7 +163,7 @@ fn lower_one(
     let Some((&(_, function), args)) = args.split_first() else {
         return Err(call.error(
             Code::BadRequest,
-            format!("`{}` without a function", entry.name),
+            format!("`{}` is called without a function", entry.name),
         ));
     };
     let primal = function_of(&call, function)?;
@@ -227,16 +227,18 @@ fn request_kind(call: &Call<'_>, entry: Entry) -> Result<RequestKind, Diagnostic
         EntryMode::TapeSize => return asks(Mode::Augmented, true),
         EntryMode::ReverseSplit => return asks(Mode::Reverse, false),
         EntryMode::ForwardSplit => {
-            let message = format!("`{}`: a tape holds no tangents", entry.name);
-            let help = "ask for the tangent with `__enzyme_fwddiff`, which runs the function again";
+            let message = format!(
+                "`{}` is not supported, because a tape holds no tangents",
+                entry.name
+            );
+            let help = "compute the tangent with `__enzyme_fwddiff`, which runs the function again";
             return Err(call.error(Code::SplitMode, message).help(help));
         }
         EntryMode::VirtualReverse | EntryMode::Batch | EntryMode::Other => {
             format!("`{}` is not supported", entry.name)
         }
     };
-    let help =
-        "write the program without it; `docs/interface-words.md` lists the words that are honoured";
+    let help = "remove the call; `docs/interface-words.md` lists the supported names";
     Err(call.error(Code::UnsupportedKeyword, message).help(help))
 }
 
@@ -248,15 +250,14 @@ fn function_of(call: &Call<'_>, value: Value) -> Result<FuncId, Diagnostic> {
         Some(ConstKind::Func(func)) => {
             let ty = call.unit.functions[*func].ty;
             if call.unit.types.is_variadic(ty) {
-                let message = "a function with variable arguments cannot be differentiated";
+                let message = "a variadic function cannot be differentiated";
                 return Err(call.error(Code::Variadic, message));
             }
             Ok(*func)
         }
         _ => {
-            let message = "the function to differentiate is not known here";
-            let help =
-                "name it in the call; a pointer that is only known at run time has no derivative";
+            let message = "the function to differentiate is unknown at compile time";
+            let help = "name the function in the call; a function pointer known only at run time has no derivative";
             Err(call.error(Code::BadRequest, message).help(help))
         }
     }
@@ -296,12 +297,12 @@ fn undefined_function_error(call: &Call<'_>, primal: FuncId) -> Diagnostic {
     let function = &call.unit.functions[primal];
     let name = function.source_name.as_ref().unwrap_or(&function.name);
     if function.defined {
-        let message = format!("`{name}` cannot be brought into regions");
+        let message = format!("`{name}` cannot be imported into the IR");
         return call.error(Code::NotImportable, message);
     }
-    let message = format!("`{name}` is defined in a file that is not seen here");
+    let message = format!("`{name}` is not defined in this file or link");
     call.error(Code::UnknownCallee, message)
-        .help("give its file too, compiled the same way, in the same link")
+        .help("add the file that defines the function, compiled the same way, to the same link")
 }
 
 /// Returns the result form stated by the call's prototype.
@@ -321,10 +322,13 @@ fn result_form(body: &Body, op: Op, place: Option<(Value, gradus_ir::TypeId)>) -
 
 fn result_misfit(call: &Call<'_>, results: usize) -> Diagnostic {
     let message = match results {
-        0 => "the call's result is used, but this derivative returns nothing".to_string(),
-        1 => "the call's result is not of the type that this derivative returns".to_string(),
+        0 => "the program uses the result of the call, but the derivative returns nothing"
+            .to_string(),
+        1 => {
+            "the result type of the call differs from the result type of the derivative".to_string()
+        }
         n => format!(
-            "the call's result is not a structure of the {n} numbers that this derivative returns"
+            "the result type of the call is not a structure of the {n} numbers that the derivative returns"
         ),
     };
     call.error(Code::BadRequest, message).help(

@@ -76,7 +76,7 @@ impl Call<'_> {
         let name = site.source_name.as_ref().unwrap_or(&site.name);
         Diagnostic::error(code, message)
             .in_function(name)
-            .at(self.unit.span(self.body.ops[self.op].loc), "asked for here")
+            .at(self.unit.span(self.body.ops[self.op].loc), "requested here")
     }
 
     /// Returns the type in attribute `name` of argument `index` of the call.
@@ -201,9 +201,9 @@ pub(crate) fn parse(
     parser.result()?;
     parser.read_after_arguments()?;
     if parser.param_type_attr(0, "sret").is_some() && parser.variant.primal_result {
-        return Err(
-            parser.error("`primal_return` of a function that returns a structure in memory")
-        );
+        return Err(parser.error(
+            "`primal_return` does not support a function that returns a structure in memory",
+        ));
     }
     Ok(Parsed {
         variant: parser.variant,
@@ -261,7 +261,7 @@ impl<'a> Parser<'a> {
                     Token::Value(value, structure.map(|ty| self.size_bytes(ty)))
                 }
                 Origin::Mixed => {
-                    let message = format!("argument {index} is a marker on some ways only");
+                    let message = format!("argument {index} is a marker on some paths only");
                     return Err(self
                         .error(message)
                         .help("write each marker in the call itself"));
@@ -279,12 +279,19 @@ impl<'a> Parser<'a> {
             return Ok(());
         };
         if self.reverse {
-            let message = format!("`{}` returns a structure", self.name());
-            let help = "let it write the structure through a pointer, and pass that as `dup`";
+            let message = format!(
+                "reverse mode does not support the structure that `{}` returns",
+                self.name()
+            );
+            let help =
+                "write the structure through a pointer argument, and pass the pointer as `dup`";
             return Err(self.error(message).help(help));
         }
         let Some((place, _)) = self.result_place.take() else {
-            let message = format!("`{}` returns a structure, the call does not", self.name());
+            let message = format!(
+                "`{}` returns a structure, but the call does not",
+                self.name()
+            );
             return Err(self.error(message));
         };
         self.passed.push(ArgumentSource::Scratch(ty));
@@ -331,10 +338,10 @@ impl<'a> Parser<'a> {
             return Ok(());
         }
         let message = format!(
-            "`interleave` does not stand between the arguments of `{}` and their shadows",
+            "`interleave` is missing between the arguments of `{}` and the shadows",
             self.name()
         );
-        let help = "give all arguments, `enzyme_interleave`, then all shadows; or the word before the first argument";
+        let help = "pass all arguments, `enzyme_interleave`, then all shadows; or pass `enzyme_interleave` before the first argument";
         Err(self.error(message).help(help))
     }
 
@@ -350,8 +357,8 @@ impl<'a> Parser<'a> {
                 Marker::StrongZero => self.variant.strong_zero = true,
                 Marker::Interleave if !self.begun => self.interleaved = true,
                 Marker::Interleave => {
-                    let message = "`interleave` stands inside the arguments";
-                    let help = "it stands before all arguments, or between them and their shadows";
+                    let message = "`interleave` is between two arguments";
+                    let help = "pass `enzyme_interleave` before all arguments, or between the arguments and the shadows";
                     return Err(self.error(message).help(help));
                 }
                 Marker::NotOverwritten => self.not_overwritten = true,
@@ -362,13 +369,12 @@ impl<'a> Parser<'a> {
                     let bytes = self.call.body.as_int(self.call.unit, bytes);
                     let bytes = bytes.and_then(|n| u64::try_from(n).ok());
                     self.by_reference =
-                        Some(bytes.ok_or_else(|| self.error("`byref` takes a constant"))?);
+                        Some(bytes.ok_or_else(|| self.error("`byref` requires a constant"))?);
                 }
                 Marker::NoFree if self.asks.mode == Mode::Reverse => {
                     let message =
-                        "a reverse pass uses its tape up: `nofree` is not supported there";
-                    let help =
-                        "leave `nofree` out, and do the augmented run again for another sweep";
+                        "the reverse pass consumes the tape and does not support `nofree`";
+                    let help = "remove `nofree`, and call `__enzyme_augmentfwd` again before another reverse pass";
                     return Err(self.call.error(Code::SplitMode, message).help(help));
                 }
                 Marker::ConstReturn
@@ -378,14 +384,15 @@ impl<'a> Parser<'a> {
                 Marker::NoEffect | Marker::NoFree => {}
                 Marker::Unsupported(name) => {
                     let message = format!("the marker `enzyme_{name}` is not supported");
-                    let help = "leave the marker out; `docs/interface-words.md` lists the words that are honoured";
+                    let help =
+                        "remove the marker; `docs/interface-words.md` lists the supported names";
                     return Err(self
                         .call
                         .error(Code::UnsupportedKeyword, message)
                         .help(help));
                 }
                 _ if activity.is_some() => {
-                    return Err(self.error("two activity markers in a row"));
+                    return Err(self.error("two activity markers precede one argument"));
                 }
                 _ => activity = Some(marker),
             }
@@ -402,10 +409,10 @@ impl<'a> Parser<'a> {
                 let ty = self.call.body.ty(value);
                 match self.call.unit.types.int_bits(ty) {
                     Some(32 | 64) => Ok(value),
-                    _ => Err(self.error(format!("`{marker}` takes a number of bytes"))),
+                    _ => Err(self.error(format!("`{marker}` requires a number of bytes"))),
                 }
             }
-            _ => Err(self.error(format!("`{marker}` takes a number of bytes"))),
+            _ => Err(self.error(format!("`{marker}` requires a number of bytes"))),
         }
     }
 
@@ -420,8 +427,8 @@ impl<'a> Parser<'a> {
                 self.variant.width = lanes;
                 Ok(())
             }
-            Some(1..=64) => Err(self.error("`width` stands behind an argument with a shadow")),
-            _ => Err(self.error("`width` takes a constant from 1 to 64")),
+            Some(1..=64) => Err(self.error("`width` follows an argument with a shadow")),
+            _ => Err(self.error("`width` requires a constant from 1 to 64")),
         }
     }
 
@@ -434,7 +441,7 @@ impl<'a> Parser<'a> {
             Some(Token::Marker(marker)) => {
                 let name = self.param_name(index);
                 Err(self.error(format!(
-                    "{what} `{name}` is missing before a marker ({marker:?})"
+                    "expected {what} `{name}`, found a marker ({marker:?})"
                 )))
             }
             None => {
@@ -445,7 +452,7 @@ impl<'a> Parser<'a> {
                 );
                 Err(self
                     .error(message)
-                    .help("a pointer without a marker is `dup`: its shadow follows it"))
+                    .help("pass the shadow after the pointer: a pointer without a marker is `dup`"))
             }
         }
     }
@@ -458,7 +465,7 @@ impl<'a> Parser<'a> {
     ) -> Result<bool, Diagnostic> {
         let strided = matches!(marker, Some(Marker::DupStrided | Marker::DupNoNeedStrided));
         let stride = match strided {
-            true => Some(self.value("the distance of the shadows of", group.start)?.0),
+            true => Some(self.value("the stride of the shadows of", group.start)?.0),
             false => None,
         };
         let values = self.read_group(ARGUMENT, &group)?;
@@ -471,7 +478,7 @@ impl<'a> Parser<'a> {
         let mut lanes: Vec<Vec<ArgumentSource>> = Vec::new();
         let later = has_shadow && self.interleaved;
         if later && (stride.is_some() || self.variant.width > 1) {
-            return Err(self.error("`interleave` goes with one shadow for each argument"));
+            return Err(self.error("`interleave` requires exactly one shadow per argument"));
         }
         if later {
             // All shadows follow after all arguments.
@@ -479,7 +486,7 @@ impl<'a> Parser<'a> {
             let base = self.read_group("the shadow of", &group)?;
             let pointer = self.call.unit.types.is_ptr(self.params()[group.start]);
             let (true, [ArgumentSource::Direct(base)]) = (pointer, &base[..]) else {
-                return Err(self.error("`dupv` takes a pointer"));
+                return Err(self.error("`dupv` requires a pointer"));
             };
             let base = *base;
             let lane = |lane| vec![ArgumentSource::Strided(base, stride, lane)];
@@ -561,7 +568,7 @@ impl<'a> Parser<'a> {
     fn misfit(&self, what: &str, index: usize, from: TypeId, to: TypeId) -> Diagnostic {
         let unit = self.call.unit;
         let message = format!(
-            "{what} `{}` of `{}` has another type: {} is given, {} is taken",
+            "{what} `{}` of `{}` has the wrong type: found {}, expected {}",
             self.param_name(index),
             self.name(),
             describe(unit, from),
@@ -573,7 +580,7 @@ impl<'a> Parser<'a> {
         // A marker that the program defines as a constant arrives as a number.
         match unit.types.int_bits(from) {
             Some(_) => finding.note(
-                "a marker such as `enzyme_dup` is a variable: declare it `extern int enzyme_dup;`",
+                "a marker such as `enzyme_dup` is a variable, declared as `extern int enzyme_dup;`",
             ),
             None => finding,
         }
@@ -590,7 +597,7 @@ impl<'a> Parser<'a> {
             (true, true) if self.reverse => {
                 let name = self.param_name(group.start);
                 Err(self.error(format!(
-                    "`{name}` holds pointers and numbers and needs a marker"
+                    "`{name}` holds pointers and floats and requires an activity marker"
                 )))
             }
             _ => Ok(Marker::Dup),
@@ -619,20 +626,20 @@ impl<'a> Parser<'a> {
         match marker {
             Marker::Const => Ok(ArgActivity::Const),
             Marker::Out if !self.reverse => {
-                Err(self.error(format!("`out` on `{name}` in forward mode: it takes `dup`")))
+                Err(self.error(format!("`out` marks `{name}` in forward mode, which requires `dup`")))
             }
             Marker::Out if float => Ok(ArgActivity::Active),
             Marker::Out if pointer => {
-                Err(self.error(format!("`out` on the pointer `{name}`: it takes `dup`")))
+                Err(self.error(format!("`out` marks the pointer `{name}`, which requires `dup`")))
             }
             _ if !float && !pointer && part => Ok(ArgActivity::Const),
             _ if !float && !pointer => {
-                Err(self.error(format!("`{name}` is an integer and has no derivative: it takes `const`")))
+                Err(self.error(format!("`{name}` is an integer without a derivative and requires `const`")))
             }
             Marker::DupNoNeed | Marker::DupNoNeedStrided if pointer => Ok(ArgActivity::DupNoNeed),
             _ if pointer => Ok(ArgActivity::Dup),
             _ if self.reverse => Err(self.error(format!(
-                "`dup` on the number `{name}` in reverse mode: its adjoint is returned, it takes `out`"
+                "`dup` marks the number `{name}` in reverse mode, which requires `out` and returns the adjoint"
             ))),
             _ => Ok(ArgActivity::Active),
         }
@@ -652,8 +659,12 @@ impl<'a> Parser<'a> {
         let scalar = matches!(unit.types.get(ty), Type::Float(_));
         self.variant.result = match (carries_float(unit, ty), unit.types.is_ptr(ty)) {
             (true, _) if self.reverse && !scalar => {
-                let message = format!("`{}` returns a structure", self.name());
-                let help = "let it write the structure through a pointer, and pass that as `dup`";
+                let message = format!(
+                    "reverse mode does not support the structure that `{}` returns",
+                    self.name()
+                );
+                let help =
+                    "write the structure through a pointer argument, and pass the pointer as `dup`";
                 return Err(self.error(message).help(help));
             }
             (true, _) => ResultActivity::Active,
@@ -666,15 +677,15 @@ impl<'a> Parser<'a> {
 
 /// Returns the diagnostic on an argument with a marker's prefix that is not a marker.
 fn unknown_marker(call: &Call<'_>, name: &str) -> Diagnostic {
-    let message = format!("`{name}` is no marker of the call interface");
+    let message = format!("`{name}` is not a marker of the call interface");
     call.error(Code::UnsupportedKeyword, message)
-        .help("correct the name; `docs/interface-words.md` lists the words that are honoured")
+        .help("correct the name; `docs/interface-words.md` lists the supported names")
 }
 
 /// Returns a type's name for diagnostics.
 fn describe(unit: &Unit, ty: TypeId) -> String {
     match unit.types.get(ty) {
-        Type::Int(1) => "a truth value".to_string(),
+        Type::Int(1) => "a boolean".to_string(),
         Type::Int(bits) => format!("an integer of {bits} bits"),
         Type::Float(kind) => format!("a floating-point number of {} bits", kind.bits()),
         Type::Ptr(_) => "a pointer".to_string(),

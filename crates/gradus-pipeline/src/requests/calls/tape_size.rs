@@ -65,7 +65,7 @@ pub(super) fn lower_size_query(
                 site,
             };
             let mut finding = result_misfit(&call, 1);
-            finding.help = Some("declare it with a result of type `size_t`".to_string());
+            finding.help = Some("declare the call with a result of type `size_t`".to_string());
             return Err(finding);
         }
     };
@@ -139,11 +139,14 @@ pub(crate) fn emit_size_functions(
     let small = roots.allocated.iter().filter(small);
     let finding = |stated: &StatedTapeSize| {
         let needed = bytes_of(stated.root);
-        let message = format!("the tape takes {needed} bytes, {} are given", stated.bytes);
+        let message = format!(
+            "the tape requires {needed} bytes, but the call passes {}",
+            stated.bytes
+        );
         Diagnostic::error(Code::SplitMode, message)
             .in_function(&stated.place.0)
-            .at(stated.place.1.clone(), "given here")
-            .help("give as many as `__enzyme_augmentsize` says, asked with the same activities")
+            .at(stated.place.1.clone(), "passed here")
+            .help("pass the size that `__enzyme_augmentsize` returns for the same activities")
     };
     small.map(finding).collect()
 }

@@ -54,8 +54,8 @@ impl Parser<'_> {
         };
         if Token::Marker(marker).with_value().is_some() {
             if self.with_value.contains(&marker) {
-                let message = format!("`{word}` stands twice in the call");
-                return Err(self.error(message).help("give the word once"));
+                let message = format!("`{word}` appears twice in the call");
+                return Err(self.error(message).help("remove one of the two"));
             }
             self.with_value.push(marker);
             return Ok(());
@@ -66,7 +66,7 @@ impl Parser<'_> {
         };
         if let Some(earlier) = self.on_result.iter().find(other).and_then(|m| name(*m)) {
             let message = format!("`{earlier}` and `{word}` contradict each other");
-            return Err(self.error(message).help("leave one of the words out"));
+            return Err(self.error(message).help("remove one of the two"));
         }
         self.on_result.push(marker);
         Ok(())
@@ -96,14 +96,17 @@ impl Parser<'_> {
         let parts = crate::requests::abi::leaves(unit, ty);
         let has_pointer = parts.iter().any(|(_, part)| unit.types.is_ptr(*part));
         let misfit = |word: &str, wanted: &str| {
-            let message = format!("`{word}`, and `{}` does not return {wanted}", self.name());
-            Err(self.error(message).help("leave the word out"))
+            let message = format!(
+                "the call has `{word}`, but `{}` does not return {wanted}",
+                self.name()
+            );
+            Err(self.error(message).help("remove the marker"))
         };
         if self.on_result.contains(&Marker::DupReturn) && !has_pointer {
             return misfit("dup_return", "a pointer");
         }
         if self.on_result.contains(&Marker::ActiveReturn) && !carries_float(unit, ty) {
-            return misfit("active_return", "a number");
+            return misfit("active_return", "a float");
         }
         Ok(())
     }
@@ -124,10 +127,10 @@ impl Parser<'_> {
             Some(ty) => self.size_bytes(ty),
             None if unit.types.is_ptr(types[group.start]) && group.len() == 1 => {
                 let message = format!(
-                    "`byref` before `{param}` of `{}`, which is a pointer",
+                    "`byref` precedes `{param}` of `{}`, which is a pointer",
                     self.name()
                 );
-                let help = "leave `byref` out: it takes the address of a structure that the function takes by value";
+                let help = "remove `byref`, which marks the address of a structure that the function takes by value";
                 return Err(self.error(message).help(help));
             }
             // Registers take eight bytes each. The last may be filled in part.
@@ -144,22 +147,19 @@ impl Parser<'_> {
             return Ok(());
         }
         let message = format!(
-            "`byref` states {given} bytes for `{param}` of `{}`, which takes {taken}",
+            "`byref` states {given} bytes for `{param}` of `{}`, which has {taken} bytes",
             self.name()
         );
         Err(self
             .error(message)
-            .help(format!("give the structure's size: `sizeof({param})`")))
+            .help(format!("pass the size of the structure: `sizeof({param})`")))
     }
 
     /// Refuses a word after the arguments on which the arguments depend.
     pub(super) fn late_word_error(&self, marker: Marker) -> Diagnostic {
         let word = name(marker).unwrap_or_default();
-        let message = format!(
-            "`enzyme_{word}` stands behind the arguments of `{}`",
-            self.name()
-        );
+        let message = format!("`enzyme_{word}` follows the arguments of `{}`", self.name());
         self.error(message)
-            .help("write the word and its value before the first argument")
+            .help("pass the marker and the value before the first argument")
     }
 }

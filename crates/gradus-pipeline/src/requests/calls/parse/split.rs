@@ -28,7 +28,7 @@ impl Parser<'_> {
         if !stated.is_empty() && stated.len() != arguments.len() {
             let (given, taken) = (stated.len(), arguments.len());
             let message = format!(
-                "{given} activities for the {taken} arguments of `{}`",
+                "the call states {given} activities for the {taken} arguments of `{}`",
                 self.name()
             );
             return Err(self.error(message));
@@ -50,9 +50,7 @@ impl Parser<'_> {
     pub(super) fn read_after_arguments(&mut self) -> Result<(), Diagnostic> {
         let marker = self.markers()?;
         if let Some(marker) = marker {
-            return Err(self.error(format!(
-                "a marker ({marker:?}) without an argument behind it"
-            )));
+            return Err(self.error(format!("no argument follows the marker ({marker:?})")));
         }
         match self.asks.mode {
             Mode::Forward | Mode::Combined => self.variant.overwritten.clear(),
@@ -66,8 +64,11 @@ impl Parser<'_> {
             return Err(self.late_word_error(marker));
         }
         if left > 0 {
-            let message = format!("{left} more arguments than `{}` takes", self.name());
-            let help = "each `dup` takes the argument and its shadow; others take one value";
+            let message = format!(
+                "too many arguments in the derivative call of `{}` ({left} extra)",
+                self.name()
+            );
+            let help = "pass the argument and the shadow for each `dup`, and one value for any further argument";
             return Err(self.error(message).help(help));
         }
         Ok(())
@@ -92,7 +93,7 @@ impl Parser<'_> {
                         self.name()
                     );
                     return Err(self.error(message).help(
-                        "behind the arguments come the result's cotangent (1.0 for a gradient) and the tape",
+                        "pass the cotangent of the result (1.0 for a gradient) and the tape after the arguments",
                     ));
                 };
                 self.next += 1;
@@ -112,18 +113,18 @@ impl Parser<'_> {
         let split = matches!(self.asks.mode, Mode::Augmented | Mode::Reverse);
         let given = self.tape.is_some() || self.allocated.is_some();
         if !split && given {
-            let message = "`tape` and `allocated` belong to the split interface";
+            let message = "`tape` and `allocated` are valid in split mode only";
             return Err(self.call.error(Code::SplitMode, message).help(
-                "they go with `__enzyme_augmentfwd`, `__enzyme_reverse` and `__enzyme_augmentsize`",
+                "call `__enzyme_augmentfwd`, `__enzyme_reverse` or `__enzyme_augmentsize`, or remove the markers",
             ));
         }
         if !split {
             return Ok(());
         }
         if self.asks.mode == Mode::Augmented && self.tape.is_some() != self.allocated.is_some() {
-            let message = "`tape` and `allocated` go together in an augmented run";
+            let message = "the augmented primal requires `tape` and `allocated` together";
             return Err(self.call.error(Code::SplitMode, message).help(
-                "give the tape's memory and its bytes, `__enzyme_augmentsize(f, …)`, or neither",
+                "pass the memory of the tape and the size in bytes, `__enzyme_augmentsize(f, …)`, or neither",
             ));
         }
         self.variant.tape = match self.allocated.is_some() || self.asks.size_only {
@@ -146,7 +147,7 @@ impl Parser<'_> {
             _ => Err(self
                 .call
                 .error(Code::SplitMode, "the tape is missing")
-                .help("give what the augmented run returned, last or behind `tape`")),
+                .help("pass the tape that `__enzyme_augmentfwd` returned, as the last argument or after `tape`")),
         }
     }
 }
