@@ -230,7 +230,7 @@ fn exit_error(limits: &Limits, end: &ChildOutcome) -> Diagnostic {
     let how = end.status.map(|s| s.to_string()).unwrap_or_default();
     let message = format!("the compiler process died ({how})");
     let mut diagnostic = Diagnostic::error(Code::CompilerDied, message)
-        .help("report this fault of Gradus with the program that caused the fault");
+        .help("this is a bug in Gradus: please report this message with the program");
     if signal == Some(SIGKILL) {
         diagnostic = diagnostic
             .note("the system killed the process: the machine may have run out of memory");

@@ -125,7 +125,7 @@ fn run(settings: &Settings, what: &Check, checked: &mut Checked) -> Result<(), D
         let message =
             format!("internal error: a check requested 2 derivatives and received {given}");
         return Err(Diagnostic::error(Code::CompilerDied, message)
-            .help("report this fault of Gradus with the program that caused the fault"));
+            .help("this is a bug in Gradus: please report this message with the program"));
     };
     let driver = driver::write(what, forward, reverse)?;
     files::write(

@@ -231,7 +231,7 @@ impl CheckContext<'_> {
         let finding = with_stderr(finding, &run.stderr_tail);
         match stage.contains("derivative") {
             true => finding
-                .help("report this fault of Gradus: the function itself returns with these values"),
+                .help("this is a bug in Gradus, please report it: the function itself returns with these values"),
             false => finding.help("pass values that the function accepts"),
         }
     }
@@ -260,7 +260,7 @@ impl CheckContext<'_> {
                 .note(format!(
                     "the access is to element {index} of {elements}; the function itself stays within these elements"
                 ))
-                .help("report this fault of Gradus");
+                .help("this is a bug in Gradus: please report it");
             return Some(finding.at(place, "out-of-bounds access"));
         }
         let message = format!(
