@@ -2,6 +2,7 @@
 
 use crate::analysis::body_facts::{BodyFacts, is_independent};
 use crate::analysis::program_facts::ProgramFacts;
+use crate::emit::parallel_loops::ParallelLoop;
 use crate::tape::plan::{SaveLocation, TapePlan};
 use crate::tape::remat::{Availability, Node, defining_region, source};
 use gradus_ir::externals::{ExternalFn, IntFn};
@@ -26,24 +27,6 @@ pub struct SavedValue {
     pub place: &'static str,
     /// Reason for saving instead of recomputing.
     pub reason: String,
-}
-
-/// A parallel loop in the reverse pass, or a whole function that such a loop calls.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ParallelLoop {
-    /// Source location of the loop; `None` for a function.
-    pub span: Option<SourceSpan>,
-    /// The reversed loop, valid until the derivative is transformed.
-    pub(crate) reversed_loop: Option<Op>,
-    /// Lines of the loads with plain adjoint accumulation, and of the loads with atomic accumulation.
-    pub adds: [Vec<u32>; 2],
-    /// Lines of the loads with privatised accumulation per chunk, and of the loads with two-phase
-    /// accumulation (even chunks, then odd chunks).
-    pub privatized_and_two_phase: [Vec<u32>; 2],
-    /// Number of reductions of adjoints of floats defined outside.
-    pub reductions: usize,
-    /// True if the iterations run concurrently.
-    pub is_concurrent: bool,
 }
 
 /// Decisions about one derivative.

@@ -11,8 +11,7 @@
 
 use crate::analysis::body_facts::{FactsBuilder, PlanChoices};
 use crate::analysis::program_facts::ProgramFacts;
-use crate::emit::builder::DerivativeBuilder;
-use crate::reverse::pack;
+use crate::emit::builder::{DerivativeBuilder, pack};
 use crate::variant::{Mode, ParamRole, Signature, Variant, Versions};
 use gradus_analysis::{AccessRanges, BaseValue, Bound, BoundId, Condition};
 use gradus_ir::{

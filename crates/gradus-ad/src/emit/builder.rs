@@ -1,9 +1,9 @@
 //! Builder of a derivative: body, insertion point, and metadata of memory accesses.
 
-use crate::driver::report::ParallelLoop;
+use crate::emit::parallel_loops::ParallelLoop;
 use gradus_ir::{
-    Access, Body, Builder, Flags, LocId, Meta, MetaId, Op, OpKind, Region, ScopeId, TypeId, Unit,
-    Value,
+    Access, Body, Builder, CastOp, Flags, LocId, Meta, MetaId, Op, OpKind, Region, ScopeId, TypeId,
+    Unit, Value,
 };
 use smallvec::SmallVec;
 
@@ -176,6 +176,35 @@ impl<'u> DerivativeBuilder<'u> {
 /// come from an allocator, or from a caller without knowledge of wide vectors. If a program rounds an address
 /// up, the same offset may be unaligned in the shadow.
 const ALIGN_BYTES_MAX: u32 = 8;
+
+/// Emits an unsigned integer as 64 bits.
+pub fn widen(out: &mut DerivativeBuilder<'_>, value: Value) -> Value {
+    let wide = out.unit.types.int(64);
+    let ty = out.body.ty(value);
+    let op = match out.unit.types.int_bits(ty) {
+        Some(bits) if bits > 64 => CastOp::Trunc,
+        _ => CastOp::ZExt,
+    };
+    out.build().cast(op, value, wide)
+}
+
+/// Returns nothing, one value, or a struct of several values.
+pub(crate) fn pack(out: &mut DerivativeBuilder<'_>, values: &[Value]) {
+    let result = match values {
+        [] => None,
+        [one] => Some(*one),
+        several => {
+            let types = several.iter().map(|v| out.body.ty(*v)).collect();
+            let ty = out.unit.types.tuple(types);
+            let mut whole = out.build().poison(ty);
+            for (number, &value) in several.iter().enumerate() {
+                whole = out.build().insert(whole, value, &[number as u32]);
+            }
+            Some(whole)
+        }
+    };
+    out.build().return_(result);
+}
 
 fn access_of(body: &mut Body, op: Op) -> Option<&mut Access> {
     match &mut body.ops[op].kind {

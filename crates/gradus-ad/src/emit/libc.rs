@@ -1,7 +1,6 @@
 //! Declarations of the C library's memory functions, and allocation of zeroed blocks, for derivatives.
 
-use crate::emit::builder::DerivativeBuilder;
-use crate::tape::layout::widen;
+use crate::emit::builder::{DerivativeBuilder, widen};
 use gradus_ir::externals::{AllocationSize, DERIVATIVE_BLOCK_NAME};
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{AttrSet, Body, Builder, FuncId, IntPredicate, Op, Unit, Value};

@@ -2,7 +2,7 @@
 //! to pointers; in forward mode also tangents next to floats.
 
 use super::ForwardPass;
-use crate::emit::builder::{Lanes, MemorySpace};
+use crate::emit::builder::{Lanes, MemorySpace, widen};
 use crate::emit::libc;
 use crate::shadow::typed_copy::FloatCopy;
 use crate::tape::segments;
@@ -46,7 +46,7 @@ impl ForwardPass<'_, '_, '_, '_> {
     fn alloca_bytes(&mut self, op: Op, ty: gradus_ir::TypeId) -> Value {
         let size = self.out.unit.layout.size_bytes(self.out.unit, ty);
         let count = self.value(self.facts.body.operand(op, 0));
-        let count = crate::tape::layout::widen(self.out, count);
+        let count = widen(self.out, count);
         let size = self.out.build().i64(size as i64);
         match self.out.body.as_int(self.out.unit, count) {
             Some(1) => size,
@@ -394,7 +394,7 @@ impl ForwardPass<'_, '_, '_, '_> {
             return;
         }
         let bytes = self.value(*args.get(2).unwrap_or(&args[args.len() - 1]));
-        let bytes = crate::tape::layout::widen(self.out, bytes);
+        let bytes = widen(self.out, bytes);
         for (lane, shadow) in self.companion(to).into_iter().enumerate() {
             let guard = self.activity_test(to, lane);
             self.when(guard, |pass| {

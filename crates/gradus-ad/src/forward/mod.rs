@@ -18,7 +18,7 @@ pub use crate::forward::recompute_loops::IterationState;
 pub use crate::forward::save::TapeWriter;
 
 use crate::analysis::body_facts::BodyFacts;
-use crate::emit::builder::{DerivativeBuilder, Lanes, MemorySpace};
+use crate::emit::builder::{DerivativeBuilder, Lanes, MemorySpace, pack};
 use crate::shadow::constants::shadow_constant;
 use crate::tape::remat::Node;
 use crate::variant::{Mode, ParamRole, Signature, Variant};
@@ -388,7 +388,7 @@ pub(crate) fn forward_mode<'u>(
             None => out.build().zero(*ty),
         });
     }
-    crate::reverse::pack(&mut out, &values);
+    pack(&mut out, &values);
     out
 }
 

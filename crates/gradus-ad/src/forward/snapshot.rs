@@ -6,9 +6,8 @@
 
 use super::ForwardPass;
 use crate::analysis::body_facts::snapshots::{Snapshot, SnapshotExtent, TouchedRange};
-use crate::emit::builder::{Lanes, MemorySpace};
+use crate::emit::builder::{Lanes, MemorySpace, widen};
 use crate::emit::libc;
-use crate::tape::layout::widen;
 use crate::tape::remat::{Node, address_chain};
 use gradus_analysis::Affine;
 use gradus_ir::mutant::{Mutant, is_planted};

@@ -9,8 +9,8 @@
 //! are atomic except to private memory. Any other construct makes the reversed loop serial.
 
 use crate::analysis::body_facts::{is_allocated_in_iteration, is_independent};
-use crate::driver::report::ParallelLoop;
 use crate::emit::builder::MemorySpace;
+use crate::emit::parallel_loops::ParallelLoop;
 use crate::reverse::reverse_pass::ReversePass;
 use gradus_ir::externals::ExternalFn;
 use gradus_ir::{

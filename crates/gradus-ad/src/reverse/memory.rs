@@ -1,13 +1,12 @@
 //! Reversal of memory ops: a load accumulates into shadow memory, a store moves the adjoint out of shadow
 //! memory.
 
-use crate::emit::builder::{Lanes, MemorySpace};
+use crate::emit::builder::{Lanes, MemorySpace, widen};
 use crate::emit::libc;
 use crate::emit::masked_ops::{MaskedAccess, match_masked_access};
 use crate::reverse::reverse_pass::ReversePass;
 use crate::shadow::reverse_copy;
 use crate::shadow::tangent_ops;
-use crate::tape::layout::widen;
 use crate::tape::segments;
 use gradus_analysis::CopyKind;
 use gradus_ir::externals::{MaskedFn, MemoryFn};

@@ -24,7 +24,7 @@ mod undef_lanes;
 
 use crate::Options;
 use crate::analysis::body_facts::BodyFacts;
-use crate::emit::builder::{DerivativeBuilder, Lanes};
+use crate::emit::builder::{DerivativeBuilder, Lanes, pack};
 use crate::emit::libc;
 use crate::forward::{ForwardPass, TapeWriter};
 use crate::reverse::restore::{Recall, Replay};
@@ -406,22 +406,4 @@ fn emit_return(out: &mut DerivativeBuilder<'_>, signature: &Signature, parts: &D
         values.push(value);
     }
     pack(out, &values);
-}
-
-/// Returns nothing, one value, or a struct of several values.
-pub(crate) fn pack(out: &mut DerivativeBuilder<'_>, values: &[Value]) {
-    let result = match values {
-        [] => None,
-        [one] => Some(*one),
-        several => {
-            let types = several.iter().map(|v| out.body.ty(*v)).collect();
-            let ty = out.unit.types.tuple(types);
-            let mut whole = out.build().poison(ty);
-            for (number, &value) in several.iter().enumerate() {
-                whole = out.build().insert(whole, value, &[number as u32]);
-            }
-            Some(whole)
-        }
-    };
-    out.build().return_(result);
 }

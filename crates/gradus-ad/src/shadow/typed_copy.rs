@@ -7,9 +7,8 @@
 //! Cells before the first period (the head of a struct that ends in an array) go first, and only where the
 //! ends cannot overlap.
 
-use crate::emit::builder::{DerivativeBuilder, MemorySpace};
+use crate::emit::builder::{DerivativeBuilder, MemorySpace, widen};
 use crate::shadow::tangent_ops;
-use crate::tape::layout::widen;
 use gradus_analysis::{CopiedWord, LaneKind, Period};
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{BinaryOp, IntPredicate, TypeId, Value};

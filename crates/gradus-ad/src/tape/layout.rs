@@ -12,7 +12,7 @@
 
 use super::plan::TapePlan;
 use crate::analysis::body_facts::EarlyLength;
-use crate::emit::builder::{DerivativeBuilder, Lanes, MemorySpace};
+use crate::emit::builder::{DerivativeBuilder, Lanes, MemorySpace, widen};
 use crate::tape::segments;
 use crate::tape::segments::StackFunctions;
 use crate::variant::{TapeOwner, Variant};
@@ -337,17 +337,6 @@ fn batch_element_address(
     }
     let lane = out.build().i64(lane as i64);
     out.build().addr(ty, base, lane)
-}
-
-/// Emits an unsigned integer as 64 bits.
-pub fn widen(out: &mut DerivativeBuilder<'_>, value: Value) -> Value {
-    let wide = out.unit.types.int(64);
-    let ty = out.body.ty(value);
-    let op = match out.unit.types.int_bits(ty) {
-        Some(bits) if bits > 64 => CastOp::Trunc,
-        _ => CastOp::ZExt,
-    };
-    out.build().cast(op, value, wide)
 }
 
 /// Emits integer arithmetic on sizes, which cannot overflow because the memory exists.
