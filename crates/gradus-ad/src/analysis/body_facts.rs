@@ -11,7 +11,7 @@ mod from_globals;
 mod in_place_snapshots;
 pub mod invertible_inductions;
 mod lazy_shadows;
-mod loop_info;
+pub(crate) mod loop_info;
 mod loop_scratch;
 mod overwritten_loads;
 mod recomputable_loops;
@@ -19,8 +19,8 @@ pub mod reloadable_carried;
 pub mod snapshots;
 mod stack_lifetime;
 
+use crate::analysis::forward_value::Node;
 use crate::shadow::typed_copy::TypedCopy;
-use crate::tape::remat::Node;
 use gradus_analysis::{CallActivity, CopiedWord, CopyKind, Period, ShadowState};
 use gradus_ir::{
     Body, CastOp, Code, Definition, Diagnostic, FloatKind, FuncId, GlobalId, LocId, Op, OpKind,

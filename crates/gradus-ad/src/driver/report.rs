@@ -1,10 +1,11 @@
 //! Report of one derivative: active values, saved values with reasons, and cost.
 
 use crate::analysis::body_facts::{BodyFacts, is_independent};
+use crate::analysis::forward_value::{Availability, Node, defining_region};
 use crate::analysis::program_facts::ProgramFacts;
 use crate::emit::parallel_loops::ParallelLoop;
 use crate::tape::plan::{SaveLocation, TapePlan};
-use crate::tape::remat::{Availability, Node, defining_region, source};
+use crate::tape::remat::source;
 use gradus_ir::externals::{ExternalFn, IntFn};
 use gradus_ir::{BinaryOp, Body, Definition, Op, OpKind, Region, SourceSpan, Unit, Value};
 use std::collections::HashMap;

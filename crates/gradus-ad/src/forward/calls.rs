@@ -1,11 +1,11 @@
 //! Calls in the forward pass.
 
 use super::ForwardPass;
+use crate::analysis::forward_value::Node;
 use crate::calculus::math_call_with_result;
 use crate::emit::builder::Lanes;
 use crate::emit::masked_ops::match_masked_access;
 use crate::shadow::indirect_calls;
-use crate::tape::remat::Node;
 use crate::variant::{Mode, ParamRole, ResultRole};
 use gradus_ir::externals::{CompilerIntrinsic, ExternalFn, MathFn, ReduceFn};
 use gradus_ir::{FuncId, Op, OpKind, Value};

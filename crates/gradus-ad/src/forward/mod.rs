@@ -18,9 +18,9 @@ pub use crate::forward::recompute_loops::IterationState;
 pub use crate::forward::save::TapeWriter;
 
 use crate::analysis::body_facts::BodyFacts;
+use crate::analysis::forward_value::Node;
 use crate::emit::builder::{DerivativeBuilder, Lanes, MemorySpace, pack};
 use crate::shadow::constants::shadow_constant;
-use crate::tape::remat::Node;
 use crate::variant::{Mode, ParamRole, Signature, Variant};
 use gradus_ir::{Diagnostic, Flags, Op, OpKind, Region, Type, TypeId, Unit, Value};
 use snapshot::PiecewiseCopy;

@@ -5,8 +5,8 @@
 
 use super::{ForwardPass, TapeWriter, Task};
 use crate::analysis::body_facts::BodyFacts;
+use crate::analysis::forward_value::Node;
 use crate::emit::builder::{DerivativeBuilder, Lanes};
-use crate::tape::remat::Node;
 use crate::variant::Variant;
 use gradus_ir::{Diagnostic, Op, Value};
 use std::collections::HashMap;

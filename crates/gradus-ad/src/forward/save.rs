@@ -1,10 +1,10 @@
 //! Saving values to the tape according to the plan.
 
 use super::ForwardPass;
+use crate::analysis::forward_value::Node;
 use crate::emit::builder::Lanes;
 use crate::tape::layout::TapeLayout;
 use crate::tape::plan::{ArrayElement, SaveLocation, TAIL_SLOT_BYTES, TapeArray, TapePlan};
-use crate::tape::remat::Node;
 use crate::tape::segments::choose;
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{BinaryOp, IntPredicate, Op, Value};

@@ -6,9 +6,10 @@
 
 use super::ForwardPass;
 use crate::analysis::body_facts::snapshots::{Snapshot, SnapshotExtent, TouchedRange};
+use crate::analysis::forward_value::Node;
 use crate::emit::builder::{Lanes, MemorySpace, widen};
 use crate::emit::libc;
-use crate::tape::remat::{Node, address_chain};
+use crate::tape::remat::address_chain;
 use gradus_analysis::Affine;
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{BinaryOp, CastOp, IntPredicate, Op, OpKind, Region, Value};

@@ -2,9 +2,9 @@
 //! values, and with frames and trip counts for saved iterations.
 
 use super::{ForwardPass, Task};
+use crate::analysis::body_facts::loop_info::loop_parts;
+use crate::analysis::forward_value::Node;
 use crate::emit::builder::Lanes;
-use crate::reverse::structure::loop_parts;
-use crate::tape::remat::Node;
 use gradus_ir::{Op, OpKind, Region, TypeId, Value};
 
 /// A region op whose regions are under construction.

@@ -1,9 +1,9 @@
 //! Reversal of calls.
 
+use crate::analysis::forward_value::Node;
 use crate::emit::builder::Lanes;
 use crate::reverse::reverse_pass::ReversePass;
 use crate::shadow::indirect_calls;
-use crate::tape::remat::Node;
 use crate::variant::{Mode, ParamRole, ResultRole, Signature, Variant};
 use gradus_ir::externals::{ExternalFn, ReduceFn};
 use gradus_ir::{Body, FuncId, Op, OpKind, Type, Value};

@@ -3,12 +3,12 @@
 //! A reversed loop carries the value after the primal iteration that is reversed next, and inverts the steps
 //! of the iteration in reverse order.
 
-use super::structure::LoopParts;
 use crate::analysis::body_facts::invertible_inductions::{Step, final_forward_value};
+use crate::analysis::body_facts::loop_info::LoopParts;
+use crate::analysis::forward_value::Node;
 use crate::emit::builder::Lanes;
 use crate::reverse::restore::Recall;
 use crate::reverse::reverse_pass::ReversePass;
-use crate::tape::remat::Node;
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{BinaryOp, CastOp, Op, OpKind, Value};
 

@@ -24,6 +24,7 @@ mod undef_lanes;
 
 use crate::Options;
 use crate::analysis::body_facts::BodyFacts;
+use crate::analysis::forward_value::Node;
 use crate::emit::builder::{DerivativeBuilder, Lanes, pack};
 use crate::emit::libc;
 use crate::forward::{ForwardPass, TapeWriter};
@@ -37,7 +38,6 @@ use crate::shadow::pointer_witness;
 use crate::shadow::pointer_witness::StridedPointers;
 use crate::tape::layout::{TapeLayout, block_bytes};
 use crate::tape::plan::{PlanOptions, TapePlan, fits_ssa_values, plan};
-use crate::tape::remat::Node;
 use crate::tape::tag;
 use crate::variant::{Mode, ParamRole, ResultRole, Signature, TapeOwner, Variant};
 use gradus_ir::{Diagnostic, Unit, Value};

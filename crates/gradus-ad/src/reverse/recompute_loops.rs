@@ -5,14 +5,15 @@ use super::make_plan;
 use crate::Options;
 use crate::analysis::body_facts::snapshots::SnapshotExtent;
 use crate::analysis::body_facts::{BodyFacts, PlanChoices, RecomputableLoop, forward_slice};
+use crate::analysis::forward_value::{Node, defining_region};
 use crate::emit::builder::Lanes;
 use crate::forward::{ForwardPass, IterationState, TapeWriter};
 use crate::reverse::restore::{Recall, missing_value_error};
 use crate::reverse::reverse_pass::ReversePass;
 use crate::tape::layout::TapeLayout;
 use crate::tape::plan::{ArrayElement, TAIL_SLOT_BYTES, TapePlan};
-use crate::tape::remat::{Node, defining_region};
 use crate::tape::save_selection::{execution_cost, saving_cost};
+use crate::tape::unneeded_deferrals::unneeded_deferrals;
 use crate::variant::{Mode, Variant};
 use gradus_ir::{Diagnostic, Op, Unit, Value};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -54,7 +55,7 @@ pub(crate) fn plan_with_recomputation<'b>(
             break;
         }
     }
-    let blocks = facts.unneeded_deferrals(&plan);
+    let blocks = unneeded_deferrals(&facts, &plan);
     if options.early_frees && !blocks.is_empty() {
         let (again, by) = planned(unit, &replayed, blocks)?;
         if replayed

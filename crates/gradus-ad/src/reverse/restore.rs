@@ -9,6 +9,7 @@
 
 use crate::analysis::body_facts::BodyFacts;
 use crate::analysis::body_facts::snapshots::SnapshotExtent;
+use crate::analysis::forward_value::{Availability, Node, defining_region};
 use crate::calculus::math_call_with_result;
 use crate::emit::builder::{DerivativeBuilder, Lanes, MemorySpace};
 use crate::emit::libc;
@@ -17,8 +18,7 @@ use crate::shadow::constants::shadow_constant;
 use crate::tape::layout::TapeLayout;
 use crate::tape::plan::{ArrayElement, SaveLocation, TAIL_SLOT_BYTES, TapePlan};
 use crate::tape::remat::{
-    Availability, Node, address_chain, defining_region, match_branch_choice, shadow_inputs,
-    shadowed_operands, source,
+    address_chain, match_branch_choice, shadow_inputs, shadowed_operands, source,
 };
 use gradus_ir::externals::ExternalFn;
 use gradus_ir::mutant::{Mutant, is_planted};

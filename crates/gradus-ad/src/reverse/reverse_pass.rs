@@ -7,13 +7,13 @@
 
 use super::structure::{OpenBranch, OpenLoop};
 use crate::analysis::body_facts::BodyFacts;
+use crate::analysis::forward_value::Node;
 use crate::calculus;
 use crate::emit::builder::{DerivativeBuilder, Lanes};
 use crate::reverse::region_map::RegionMap;
 use crate::reverse::restore::Recall;
 use crate::reverse::select_guards::Guards;
 use crate::shadow::tangent_ops;
-use crate::tape::remat::Node;
 use crate::variant::Variant;
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{Code, Diagnostic, Op, OpKind, Region, Value};

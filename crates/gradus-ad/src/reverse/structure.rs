@@ -10,13 +10,14 @@
 //! reversed iteration, and zeros enter all others.
 
 use crate::analysis::body_facts::is_independent;
+use crate::analysis::body_facts::loop_info::{LoopParts, loop_parts};
+use crate::analysis::forward_value::Node;
 use crate::emit::builder::Lanes;
 use crate::forward::IterationState;
 use crate::reverse::reverse_pass::{ReversePass, Task};
-use crate::tape::remat::Node;
 use crate::tape::segments::choose;
 use gradus_ir::mutant::{Mutant, is_planted};
-use gradus_ir::{Body, IntPredicate, Op, OpKind, Region, TypeId, Value};
+use gradus_ir::{IntPredicate, Op, OpKind, Region, TypeId, Value};
 
 /// An `if` or `switch` under reversal.
 #[derive(Debug)]
@@ -43,38 +44,6 @@ pub(super) struct OpenLoop {
     frame: Option<Value>,
     /// Inverted inductions: values before the iteration under reversal.
     inverted: Vec<Value>,
-}
-
-/// Operands and terminator operands of a loop, by role.
-pub(crate) struct LoopParts {
-    /// Initial carried values.
-    pub initial: Vec<Value>,
-    /// Region parameters that hold the carried values.
-    pub params: Vec<Value>,
-    /// Next carried values.
-    pub next: Vec<Value>,
-    /// Values that become the results of a `loop`; the results of a `for` are its carried values.
-    pub results: Vec<Value>,
-}
-
-/// Decomposes the operands of a `for` or `loop`.
-pub(crate) fn loop_parts(body: &Body, op: Op) -> LoopParts {
-    let region = body.op_regions(op)[0];
-    let counted = matches!(body.kind(op), OpKind::For { .. });
-    let skip = usize::from(counted);
-    let initial: Vec<Value> = body.operands(op).skip(skip).collect();
-    let params = body.region_params(region)[skip..].to_vec();
-    let end: Vec<Value> = body
-        .last(region)
-        .map_or(Vec::new(), |end| body.operands(end).collect());
-    let start = usize::from(!counted).min(end.len());
-    let middle = (start + initial.len()).min(end.len());
-    LoopParts {
-        initial,
-        params,
-        next: end[start..middle].to_vec(),
-        results: end[middle..].to_vec(),
-    }
 }
 
 impl ReversePass<'_, '_, '_, '_> {

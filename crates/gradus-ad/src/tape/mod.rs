@@ -7,6 +7,7 @@
 //! - [`segments`] allocates memory for an unknown number of values.
 //! - [`huge_pages`] requests huge pages from the system.
 //! - [`tag`] identifies tapes that pass through the program.
+//! - [`unneeded_deferrals`] finds deferred frees that a plan does not need.
 
 pub mod huge_pages;
 pub mod layout;
@@ -16,3 +17,4 @@ pub(crate) mod remat;
 pub(crate) mod save_selection;
 pub mod segments;
 pub mod tag;
+pub mod unneeded_deferrals;

@@ -20,7 +20,8 @@
 
 use crate::analysis::body_facts::snapshots::SnapshotExtent;
 use crate::analysis::body_facts::{BodyFacts, EarlyLength, is_independent};
-use crate::tape::remat::{Availability, Node, defining_region, source};
+use crate::analysis::forward_value::{Availability, Node, defining_region};
+use crate::tape::remat::source;
 use crate::tape::save_selection::SaveGraph;
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{Body, Op, OpKind, Region, TypeId, Unit, Value};

@@ -5,9 +5,10 @@
 //! value must be available. The cut arcs are the saved values. [`crate::tape::plan`] assigns save locations.
 
 use crate::analysis::body_facts::BodyFacts;
+use crate::analysis::forward_value::{Availability, Node, defining_region};
 use crate::tape::min_cut::{INFINITE, Network, SINK, SOURCE};
 use crate::tape::plan::PlanOptions;
-use crate::tape::remat::{Availability, Node, cost_of_op, defining_region, source};
+use crate::tape::remat::{cost_of_op, source};
 use gradus_ir::{Op, Unit};
 use std::collections::{HashMap, HashSet};
 

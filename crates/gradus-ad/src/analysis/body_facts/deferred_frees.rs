@@ -7,12 +7,10 @@
 
 use super::BodyFacts;
 use crate::analysis::body_facts::build::FactsBuilder;
-use crate::tape::plan::TapePlan;
-use crate::tape::remat::Node;
 use gradus_analysis::Alias;
 use gradus_ir::externals::{ExternalFn, MemoryFn};
-use gradus_ir::{Body, Op, OpKind, Value};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use gradus_ir::{Body, Op, Value};
+use std::collections::{HashMap, HashSet};
 
 impl FactsBuilder<'_> {
     /// Finds the allocations with exactly one `free` in the same region, mapped to the `free`. A `free` on
@@ -88,31 +86,9 @@ impl BodyFacts<'_> {
     pub fn deferred_free_of(&self, allocation: Op) -> Option<Op> {
         self.deferred_frees.get(&allocation).copied()
     }
-    /// Returns the allocations whose frees need no deferral: the reverse pass of `plan` reads nothing from
-    /// the blocks.
-    pub fn unneeded_deferrals(&self, plan: &TapePlan) -> BTreeSet<Op> {
-        let needless = |addresses: &HashSet<Value>| {
-            addresses.iter().all(|address| {
-                let mut uses = self.body.uses(*address);
-                !self.shadow_may_be_primal(*address)
-                    && uses.all(|at| !self.is_recomputed(plan, at.op))
-            })
-        };
-        let blocks = self.private_block_addresses.iter();
-        blocks
-            .filter(|(_, addresses)| needless(addresses))
-            .map(|(made, _)| *made)
-            .collect()
-    }
-    /// Returns true if the reverse pass of `plan` recomputes an op, or recomputes an enclosing loop.
-    fn is_recomputed(&self, plan: &TapePlan, op: Op) -> bool {
-        let in_replay = |region| self.enclosing_recomputed_loop(region).is_some();
-        let loaded = match self.body.kind(op) {
-            OpKind::Load(_) => plan
-                .recomputed
-                .contains(&Node::Primal(self.body.result(op))),
-            _ => false,
-        };
-        loaded || self.body.parent(op).is_some_and(in_replay)
+    /// Returns the allocations with a deferred free whose block holds no pointers, each with the addresses in the
+    /// block.
+    pub fn private_block_addresses(&self) -> &HashMap<Op, HashSet<Value>> {
+        &self.private_block_addresses
     }
 }

@@ -8,8 +8,8 @@
 
 use super::BodyFacts;
 use crate::analysis::body_facts::exclusive_adds::is_independent;
-use crate::reverse::structure::loop_parts;
-use crate::tape::remat::{Availability, Node};
+use crate::analysis::body_facts::loop_info::loop_parts;
+use crate::analysis::forward_value::{Availability, Node};
 use gradus_ir::{BinaryOp, Body, Definition, Op, OpKind, Region, Unit, Value};
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};

@@ -1,9 +1,9 @@
-//! Loop information: enclosing loops, estimated trip counts, and the loops in which a value varies.
+//! Loop information: operands by role, enclosing loops, estimated trip counts, and the loops in which a value varies.
 
 use super::BodyFacts;
 use super::snapshots::SnapshotExtent;
 use crate::analysis::body_facts::exclusive_adds::is_independent;
-use crate::tape::remat::{Node, defining_region};
+use crate::analysis::forward_value::{Node, defining_region};
 use gradus_ir::externals::{ExternalFn, MathFn};
 use gradus_ir::{BinaryOp, Body, Flags, Op, OpKind, Region, Unit, Value};
 
@@ -26,6 +26,38 @@ pub(crate) fn loops_around(body: &Body, region: Region) -> Vec<Op> {
     }
     loops.reverse();
     loops
+}
+
+/// Operands and terminator operands of a loop, by role.
+pub(crate) struct LoopParts {
+    /// Initial carried values.
+    pub initial: Vec<Value>,
+    /// Region parameters that hold the carried values.
+    pub params: Vec<Value>,
+    /// Next carried values.
+    pub next: Vec<Value>,
+    /// Values that become the results of a `loop`; the results of a `for` are its carried values.
+    pub results: Vec<Value>,
+}
+
+/// Decomposes the operands of a `for` or `loop`.
+pub(crate) fn loop_parts(body: &Body, op: Op) -> LoopParts {
+    let region = body.op_regions(op)[0];
+    let counted = matches!(body.kind(op), OpKind::For { .. });
+    let skip = usize::from(counted);
+    let initial: Vec<Value> = body.operands(op).skip(skip).collect();
+    let params = body.region_params(region)[skip..].to_vec();
+    let end: Vec<Value> = body
+        .last(region)
+        .map_or(Vec::new(), |end| body.operands(end).collect());
+    let start = usize::from(!counted).min(end.len());
+    let middle = (start + initial.len()).min(end.len());
+    LoopParts {
+        initial,
+        params,
+        next: end[start..middle].to_vec(),
+        results: end[middle..].to_vec(),
+    }
 }
 
 /// Returns true if a counted loop has a serial sum: a float addition to a carried value, without

@@ -6,7 +6,7 @@
 //! `p[i]`. Both loads must be recomputable.
 
 use super::BodyFacts;
-use crate::tape::remat::{Availability, Node};
+use crate::analysis::forward_value::{Availability, Node};
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{BinaryOp, Body, Op, OpKind, Region, Unit, Value};
 use smallvec::smallvec;
