@@ -9,22 +9,16 @@
 //! reverse pass. The tape pointer of the overlapping version is returned with an offset of one byte, where no
 //! tape starts.
 
+use crate::analysis::body_facts::alias_assumptions::RuntimeAliasCheck;
 use crate::analysis::body_facts::{FactsBuilder, PlanChoices};
 use crate::analysis::program_facts::ProgramFacts;
 use crate::emit::builder::{DerivativeBuilder, pack};
 use crate::variant::{Mode, ParamRole, Signature, Variant, Versions};
 use gradus_analysis::{AccessRanges, BaseValue, Bound, BoundId, Condition};
 use gradus_ir::{
-    BinaryOp, Body, CastOp, ConstKind, FuncId, IntPredicate, Op, OpKind, TypeId, Unit, Value,
+    BinaryOp, Body, CastOp, ConstKind, FuncId, IntPredicate, OpKind, TypeId, Unit, Value,
 };
 use std::collections::HashMap;
-
-/// A run-time alias check: extents, pairs to compare, and ops to execute beforehand.
-pub(crate) struct RuntimeAliasCheck {
-    pub extents: AccessRanges,
-    pub pairs: Vec<(usize, usize)>,
-    pub early: Vec<Op>,
-}
 
 /// A body that executes the check and calls one of two versions.
 pub(crate) struct Dispatch {

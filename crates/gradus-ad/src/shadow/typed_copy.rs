@@ -7,22 +7,12 @@
 //! Cells before the first period (the head of a struct that ends in an array) go first, and only where the
 //! ends cannot overlap.
 
+use crate::analysis::body_facts::copied_cells::TypedCopy;
 use crate::emit::builder::{DerivativeBuilder, MemorySpace, widen};
 use crate::shadow::tangent_ops;
-use gradus_analysis::{CopiedWord, LaneKind, Period};
+use gradus_analysis::{CopiedWord, LaneKind};
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{BinaryOp, IntPredicate, TypeId, Value};
-
-/// The memory cells of a copy.
-#[derive(Debug)]
-pub struct TypedCopy {
-    /// All cells, or the head and the first period, in order.
-    pub cells: Vec<CopiedWord>,
-    /// Period of the cells, up to the size of the copy.
-    pub period: Option<Period>,
-    /// True if the two ends may overlap.
-    pub overlap: bool,
-}
 
 /// Treatment of float cells in the shadow copy.
 #[derive(Clone, Copy, Debug)]

@@ -3,6 +3,7 @@
 //! The signature follows from the key alone. A call can therefore be emitted before the derivative's body
 //! exists.
 
+pub(crate) mod indirect_calls;
 pub(crate) mod inherit;
 
 use gradus_ir::{FuncId, Function, Type, TypeId, Unit};

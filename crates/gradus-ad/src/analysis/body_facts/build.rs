@@ -3,13 +3,13 @@
 use super::{BodyFacts, FloatBitRange, PlanChoices};
 use crate::Options;
 use crate::analysis::program_facts::ProgramFacts;
-use crate::driver::versioning::RuntimeAliasCheck;
+use crate::variant::indirect_calls::can_dispatch;
 use crate::variant::{
     ArgActivity, Mode, ResultActivity, TapeOwner, Variant, Versions, carries_float,
 };
 use gradus_analysis::{
-    Alias, AliasOptions, Availability, BaseValue, BodyActivity, Bound, Clobbers, Disjointness,
-    ExitClobbers, LaneKind, MemoryAccess, Object, ShadowState, Variance,
+    Alias, AliasOptions, BodyActivity, Clobbers, ExitClobbers, LaneKind, MemoryAccess, Object,
+    ShadowState, Variance,
 };
 use gradus_ir::externals::{ExternalFn, MemoryFn};
 use gradus_ir::mutant::{Mutant, is_planted};
@@ -121,74 +121,9 @@ impl<'a> FactsBuilder<'a> {
         Ok(facts)
     }
 
-    fn alias<'b>(&'b self, body: &'b Body, options: &AliasOptions) -> Alias<'b> {
+    pub(super) fn alias<'b>(&'b self, body: &'b Body, options: &AliasOptions) -> Alias<'b> {
         let effects = &self.closure.effects;
         Alias::new(self.unit, Some(self.variant.func), body, effects, options)
-    }
-
-    fn plain_options(&self, body: &Body) -> AliasOptions {
-        let ProgramFacts {
-            memory, retyped, ..
-        } = self.closure;
-        AliasOptions {
-            retyped: retyped.accesses(self.unit, memory, self.variant.func, body),
-            ..AliasOptions::default()
-        }
-    }
-
-    /// Returns the assumptions of the alias analysis. In the disjoint version, the assumptions include all
-    /// pairs that the run-time check compared.
-    fn alias_options(&self, body: &Body) -> AliasOptions {
-        let plain = self.plain_options(body);
-        if self.variant.versions != Versions::Disjoint {
-            return plain;
-        }
-        let alias = self.alias(body, &plain);
-        let clobbers = Clobbers::of(&alias, &self.closure.effects, self.after_end());
-        let found = body
-            .first(body.root())
-            .and_then(|at| Disjointness::of(&clobbers, &self.closure.effects, at));
-        let assume_disjoint = found.map_or(Vec::new(), |found| found.assumptions());
-        AliasOptions {
-            assume_disjoint,
-            ..plain
-        }
-    }
-
-    /// Returns the run-time alias check that would make loads recomputable; `None` if no check is profitable.
-    pub fn runtime_alias_check(&self, body: &Body) -> Option<RuntimeAliasCheck> {
-        let alias = self.alias(body, &self.plain_options(body));
-        let clobbers = Clobbers::of(&alias, &self.closure.effects, self.after_end());
-        let at = body.first(body.root())?;
-        let found = Disjointness::of(&clobbers, &self.closure.effects, at)?;
-        if self.variant.mode != Mode::Combined && !rereads_checked_memory(&alias, &found) {
-            return None;
-        }
-        let known = Availability::new(&clobbers);
-        let mut early: Vec<Op> = Vec::new();
-        let mut wanted: Vec<Value> = Vec::new();
-        for bound in &found.extents.bounds {
-            if let Bound::Signed(value) | Bound::Unsigned(value) = bound {
-                wanted.push(*value);
-            }
-        }
-        for &(a, b) in &found.checked_pairs {
-            for number in [a, b] {
-                if let BaseValue::Value(value) = found.extents.roots[number].root {
-                    wanted.push(value);
-                }
-            }
-        }
-        for value in wanted {
-            early.extend(known.ops_before(value, at)?);
-        }
-        early.sort_unstable_by_key(|op| alias.nest.order(*op));
-        early.dedup();
-        Some(RuntimeAliasCheck {
-            extents: found.extents,
-            pairs: found.checked_pairs,
-            early,
-        })
     }
 
     fn activity(&self) -> BodyActivity {
@@ -232,7 +167,7 @@ impl<'a> FactsBuilder<'a> {
         activity.shadow(value)
     }
 
-    fn after_end(&self) -> ExitClobbers {
+    pub(super) fn after_end(&self) -> ExitClobbers {
         match self.variant.mode {
             Mode::Forward | Mode::Combined => ExitClobbers::default(),
             Mode::Augmented | Mode::Reverse => ExitClobbers {
@@ -522,8 +457,7 @@ impl<'a> FactsBuilder<'a> {
     fn find_pointer_targets(&self, body: &Body, op: Op) -> Option<Vec<(FuncId, bool)>> {
         let signature = body.kind(op).call_info()?.signature;
         let callees = self.closure.memory.callees(self.variant.func, op);
-        if callees.is_empty() || !crate::shadow::indirect_calls::can_dispatch(self.unit, signature)
-        {
+        if callees.is_empty() || !can_dispatch(self.unit, signature) {
             return None;
         }
         let active = |func: FuncId| {
@@ -720,25 +654,6 @@ impl BodyFacts<'_> {
             outermost: false,
         }
     }
-}
-
-/// Returns true if nested loops load from memory that the run-time check compares. A snapshot is then shorter
-/// than the sequence of loaded values.
-fn rereads_checked_memory(alias: &Alias<'_>, found: &Disjointness) -> bool {
-    let roots: Vec<BaseValue> = (found.checked_pairs.iter())
-        .flat_map(|&(a, b)| [a, b])
-        .map(|number| found.extents.roots[number].root)
-        .collect();
-    let body = alias.body;
-    body.walk(body.root()).any(|op| {
-        let nested = matches!(body.kind(op), OpKind::Load(_)) && alias.nest.loop_depth(op) > 1;
-        nested && {
-            let place = alias
-                .forms
-                .of_pointer(alias.unit, body, body.operand(op, 0));
-            roots.contains(&place.root)
-        }
-    })
 }
 
 fn holds_float(facts: &BodyFacts<'_>, unit: &Unit, value: Value) -> bool {
