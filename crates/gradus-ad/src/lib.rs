@@ -4,22 +4,26 @@
 //! ([`ProgramFacts`]) and reports the variants of callees that the derivative requires. The crate runs no
 //! compiler pass. The formulas of single ops lie in [`calculus`] alone.
 //!
+//! A module imports only from modules above it in the table; `forward` and `reverse` do not import each other.
+//!
 //! | module | subject |
 //! |---|---|
 //! | `variant` | the key of a derivative, its signature, and the attributes that a derivative inherits |
-//! | `analysis` | analysis results for the call graph and for one body, as tables |
+//! | `emit` | the builder of derivative code |
 //! | `calculus` | the formulas of single ops, and rewrites into ops that have a formula |
+//! | `analysis` | analysis results for the call graph and for one body, as tables; forward values |
+//! | `tape` | how forward values are saved or recomputed; the tape plan and tape layout |
+//! | `shadow` | shadow values and shadow memory |
+//! | `context` | the inputs of both passes, and the interface between them |
 //! | `forward` | the forward pass: primal, shadows, tangents, tape writes |
 //! | `reverse` | the reverse pass: the adjoint of every op |
-//! | `tape` | forward values that the reverse pass may require; the tape plan and tape layout |
-//! | `shadow` | shadow values and shadow memory |
-//! | `emit` | the builder of derivative code |
-//! | `driver` | versions, byval arguments, the report |
+//! | `driver` | reverse mode from both passes, recomputation rounds, versions, byval arguments, the report |
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
 mod analysis;
 pub mod calculus;
+mod context;
 mod driver;
 mod emit;
 mod forward;
@@ -43,9 +47,9 @@ pub use variant::{
 };
 
 use crate::analysis::body_facts::{FactsBuilder, PlanChoices};
+use crate::context::inputs::Inputs;
 use gradus_ir::externals::VARIABLE_PREFIX;
 use gradus_ir::{Code, Diagnostic, FuncId, Severity, SourceSpan, Unit};
-use reverse::Inputs;
 use std::collections::HashSet;
 
 /// Options of differentiation. Every fact or choice that an optimisation rests on can be switched off.
@@ -223,7 +227,9 @@ fn build_variant(
             make_facts(unit, PlanChoices::default())?,
             tape::plan::TapePlan::default(),
         ),
-        _ => reverse::recompute_loops::plan_with_recomputation(unit, variant, options, make_facts)?,
+        _ => driver::recomputation_rounds::plan_with_recomputation(
+            unit, variant, options, make_facts,
+        )?,
     };
     let cleared = shadow::globals::cleared(unit, closure, variant)?;
     let led = shadow::global_pointers::collect(unit, closure, variant)?;
@@ -242,7 +248,7 @@ fn build_variant(
     };
     let out = match variant.mode {
         Mode::Forward => forward::forward_mode(unit, &mut inputs),
-        _ => reverse::derive(unit, &mut inputs, &plan),
+        _ => driver::reverse_mode::derive(unit, &mut inputs, &plan),
     };
     let alone_for = out.unit.span(out.exclusive_cause);
     let (body, exclusive, atomics) = (out.body, out.exclusive, out.atomics);

@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 const EMISSION: &[&str] = &[
     "crates/gradus-ad/src/reverse/",
     "crates/gradus-ad/src/forward/",
+    "crates/gradus-ad/src/driver/reverse_mode.rs",
     "crates/gradus-ad/src/tape/huge_pages.rs",
 ];
 

@@ -8,19 +8,20 @@
 mod calls;
 mod invoke;
 mod memory;
-mod recompute_loops;
+pub(crate) mod recompute_loops;
 mod save;
 mod shadow_and_tangent;
 mod snapshot;
 mod structure;
 
-pub use crate::forward::recompute_loops::IterationState;
 pub use crate::forward::save::TapeWriter;
 
 use crate::analysis::body_facts::BodyFacts;
 use crate::analysis::forward_value::Node;
+use crate::context::inputs::Inputs;
 use crate::emit::builder::{DerivativeBuilder, Lanes, MemorySpace, pack};
 use crate::shadow::constants::shadow_constant;
+use crate::tape::plan::missing_value_error;
 use crate::variant::{Mode, ParamRole, Signature, Variant};
 use gradus_ir::{Diagnostic, Flags, Op, OpKind, Region, Type, TypeId, Unit, Value};
 use snapshot::PiecewiseCopy;
@@ -182,10 +183,7 @@ impl<'a, 'f, 'u, 'p> ForwardPass<'a, 'f, 'u, 'p> {
         match self.facts.body.as_const(value) {
             Some(id) => self.out.body.constant(self.out.unit, id),
             None => {
-                self.findings
-                    .push(crate::reverse::restore::missing_value_error(Node::Primal(
-                        value,
-                    )));
+                self.findings.push(missing_value_error(Node::Primal(value)));
                 let ty = self.facts.body.ty(value);
                 self.out.build().poison(ty)
             }
@@ -199,9 +197,7 @@ impl<'a, 'f, 'u, 'p> ForwardPass<'a, 'f, 'u, 'p> {
         }
         let constant = self.facts.body.as_const(value).is_some();
         if self.facts.is_lazy_shadow(value) || self.has_companion(value) && !constant {
-            (self.findings).push(crate::reverse::restore::missing_value_error(Node::Shadow(
-                value,
-            )));
+            (self.findings).push(missing_value_error(Node::Shadow(value)));
         }
         let ty = self.facts.body.ty(value);
         let is_pointer = self.out.unit.types.is_ptr(self.out.unit.types.scalar(ty));
@@ -344,7 +340,7 @@ fn parameters(
 /// Builds the body of a forward-mode derivative.
 pub(crate) fn forward_mode<'u>(
     unit: &'u mut gradus_ir::Unit,
-    inputs: &mut crate::reverse::Inputs<'_, '_>,
+    inputs: &mut Inputs<'_, '_>,
 ) -> DerivativeBuilder<'u> {
     let signature = inputs.variant.signature(unit);
     let params: Vec<_> = signature.params.iter().map(|(_, ty)| *ty).collect();

@@ -6,19 +6,37 @@
 use super::{ForwardPass, TapeWriter, Task};
 use crate::analysis::body_facts::BodyFacts;
 use crate::analysis::forward_value::Node;
+use crate::context::iteration::{IterationInputs, IterationState};
 use crate::emit::builder::{DerivativeBuilder, Lanes};
 use crate::variant::Variant;
 use gradus_ir::{Diagnostic, Op, Value};
 use std::collections::HashMap;
 
-/// Values available to a recomputed iteration.
-pub struct IterationState {
-    /// Values defined outside of the loop.
-    pub values: HashMap<Value, Value>,
-    /// Shadows defined outside of the loop.
-    pub shadows: HashMap<Value, Lanes>,
-    /// Arrays allocated before the loop.
-    pub arrays: HashMap<Node, Lanes>,
+/// Emits the recomputation of an iteration by a forward pass over the iteration. Returns the forward values that the
+/// reverse pass reads as SSA values.
+pub(crate) fn recompute_iteration(
+    inputs: IterationInputs<'_, '_, '_, '_>,
+    lp: Op,
+    index: Value,
+) -> HashMap<Node, Lanes> {
+    let (facts, plan) = (inputs.facts, inputs.plan);
+    let tape = TapeWriter {
+        plan,
+        layout: inputs.layout,
+        frames: HashMap::new(),
+    };
+    let mut pass = ForwardPass::for_iteration(
+        facts,
+        inputs.variant,
+        inputs.out,
+        (tape, inputs.entry),
+        inputs.needs,
+        inputs.findings,
+    );
+    pass.run_iteration(lp, index);
+    let inside = facts.body.op_regions(lp)[0];
+    let direct = plan.ssa_values_in(facts, inside);
+    pass.available_values(direct.into_iter())
 }
 
 impl<'a, 'f, 'u, 'p> ForwardPass<'a, 'f, 'u, 'p> {

@@ -4,7 +4,9 @@ use super::ForwardPass;
 use crate::analysis::forward_value::Node;
 use crate::emit::builder::Lanes;
 use crate::tape::layout::TapeLayout;
-use crate::tape::plan::{ArrayElement, SaveLocation, TAIL_SLOT_BYTES, TapeArray, TapePlan};
+use crate::tape::plan::{
+    ArrayElement, SaveLocation, TAIL_SLOT_BYTES, TapeArray, TapePlan, missing_value_error,
+};
 use crate::tape::segments::choose;
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{BinaryOp, IntPredicate, Op, Value};
@@ -98,17 +100,13 @@ impl ForwardPass<'_, '_, '_, '_> {
             SaveLocation::Frame(at, field) => match tape.frames.get(&at) {
                 Some(&frame) => layout.frame_field(self.out, at, frame, field),
                 None => {
-                    return self
-                        .findings
-                        .push(crate::reverse::restore::missing_value_error(node));
+                    return self.findings.push(missing_value_error(node));
                 }
             },
             SaveLocation::Array(number) => {
                 let array = &tape.plan.arrays[number];
                 let ArrayElement::Value(ty) = array.element else {
-                    return self
-                        .findings
-                        .push(crate::reverse::restore::missing_value_error(node));
+                    return self.findings.push(missing_value_error(node));
                 };
                 let mut numbers = self.array_indices(layout, array);
                 let Some(base) = self
@@ -116,9 +114,7 @@ impl ForwardPass<'_, '_, '_, '_> {
                     .get(&Node::ArrayBase(number))
                     .map(|lanes| lanes[0])
                 else {
-                    return self
-                        .findings
-                        .push(crate::reverse::restore::missing_value_error(node));
+                    return self.findings.push(missing_value_error(node));
                 };
                 if is_planted(Mutant::TapeIndicesReversed) && numbers.len() == 2 {
                     let (first, second) = (numbers[0].0, numbers[1].0);

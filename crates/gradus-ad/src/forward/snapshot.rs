@@ -9,6 +9,7 @@ use crate::analysis::body_facts::snapshots::{Snapshot, SnapshotExtent, TouchedRa
 use crate::analysis::forward_value::Node;
 use crate::emit::builder::{Lanes, MemorySpace, widen};
 use crate::emit::libc;
+use crate::tape::plan::missing_value_error;
 use crate::tape::remat::address_chain;
 use gradus_analysis::Affine;
 use gradus_ir::mutant::{Mutant, is_planted};
@@ -49,7 +50,7 @@ impl ForwardPass<'_, '_, '_, '_> {
                 false => layout.push(self.out, bytes),
             };
             let Some(block) = block else {
-                let fault = crate::reverse::restore::missing_value_error(Node::Snapshot(number));
+                let fault = missing_value_error(Node::Snapshot(number));
                 self.findings.push(fault);
                 continue;
             };
@@ -165,7 +166,7 @@ impl ForwardPass<'_, '_, '_, '_> {
             let root = self.facts.snapshots[number].root;
             let block = (plan.array_of(number)).and_then(|array| self.current_block(array));
             let Some(block) = block else {
-                let fault = crate::reverse::restore::missing_value_error(Node::Snapshot(number));
+                let fault = missing_value_error(Node::Snapshot(number));
                 self.findings.push(fault);
                 continue;
             };

@@ -1,146 +1,18 @@
-//! Loop recomputation in the reverse pass: selects the recomputed loops, and emits the recomputation of an
-//! iteration.
+//! Loop recomputation in the reverse pass: the tape of a recomputed iteration, and the request of the recomputation.
+//!
+//! `driver/recomputation_rounds.rs` selects the recomputed loops. A forward pass over one iteration recomputes the
+//! iteration ([`crate::context::iteration`]).
 
-use super::make_plan;
-use crate::Options;
 use crate::analysis::body_facts::snapshots::SnapshotExtent;
-use crate::analysis::body_facts::{BodyFacts, PlanChoices, RecomputableLoop, forward_slice};
-use crate::analysis::forward_value::{Node, defining_region};
+use crate::analysis::forward_value::Node;
+use crate::context::iteration::{IterationInputs, IterationState};
 use crate::emit::builder::Lanes;
-use crate::forward::{ForwardPass, IterationState, TapeWriter};
-use crate::reverse::restore::{Recall, missing_value_error};
+use crate::reverse::restore::Recall;
 use crate::reverse::reverse_pass::ReversePass;
 use crate::tape::layout::TapeLayout;
-use crate::tape::plan::{ArrayElement, TAIL_SLOT_BYTES, TapePlan};
-use crate::tape::save_selection::{execution_cost, saving_cost};
-use crate::tape::unneeded_deferrals::unneeded_deferrals;
-use crate::variant::{Mode, Variant};
-use gradus_ir::{Diagnostic, Op, Unit, Value};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-
-/// Fraction of a loop's saving cost that recomputation avoids: the reversal of an iteration still saves
-/// values for that iteration.
-const AVOIDED_SAVING_FRACTION: f64 = 0.5;
-
-/// Computes the facts and the plan of a reverse-mode derivative. The first plan recomputes no loops. Further
-/// plans recompute the profitable loops, and drop loops whose unknown carried values the plan requires. A
-/// last plan frees blocks early if their deferral is unneeded. `make` builds the facts for given choices.
-///
-/// # Errors
-/// Diagnostics for a function that cannot be differentiated.
-pub(crate) fn plan_with_recomputation<'b>(
-    unit: &mut Unit,
-    variant: &Variant,
-    options: &Options,
-    make: impl Fn(&Unit, PlanChoices) -> Result<BodyFacts<'b>, Vec<Diagnostic>>,
-) -> Result<(BodyFacts<'b>, TapePlan), Vec<Diagnostic>> {
-    let planned = |unit: &mut Unit, replayed: &BTreeMap<Op, RecomputableLoop>, freed_at_once| {
-        let chosen = PlanChoices {
-            recomputed_loops: replayed.clone(),
-            freed_early: freed_at_once,
-        };
-        let facts = make(unit, chosen)?;
-        let plan = make_plan(unit, &facts, variant, options);
-        Ok::<_, Vec<Diagnostic>>((facts, plan))
-    };
-    let none = BTreeMap::new();
-    let (mut facts, mut plan) = planned(unit, &none, BTreeSet::new())?;
-    let mut replayed = choose_recomputed_loops(unit, &facts, variant, options, &plan);
-    while !replayed.is_empty() {
-        let (again, by) = planned(unit, &replayed, BTreeSet::new())?;
-        let before = replayed.len();
-        replayed.retain(|_, repeatable| is_not_required(&by, &repeatable.unknown_values));
-        if replayed.len() == before {
-            (facts, plan) = (again, by);
-            break;
-        }
-    }
-    let blocks = unneeded_deferrals(&facts, &plan);
-    if options.early_frees && !blocks.is_empty() {
-        let (again, by) = planned(unit, &replayed, blocks)?;
-        if replayed
-            .values()
-            .all(|repeatable| is_not_required(&by, &repeatable.unknown_values))
-        {
-            return Ok((again, by));
-        }
-    }
-    Ok((facts, plan))
-}
-
-/// Returns the loops to recompute. The plan saves values of each such loop. In addition, the forward pass can
-/// omit the loop, or the iterations cost less than the saves.
-fn choose_recomputed_loops(
-    unit: &Unit,
-    facts: &BodyFacts<'_>,
-    variant: &Variant,
-    options: &Options,
-    plan: &TapePlan,
-) -> BTreeMap<Op, RecomputableLoop> {
-    let pays = |lp: Op, repeatable: &RecomputableLoop| {
-        let kept = saved_per_iteration(facts, plan, lp);
-        let costs = kept
-            .iter()
-            .map(|node| saving_cost(unit, facts, *node, variant.width));
-        let saved = AVOIDED_SAVING_FRACTION * costs.sum::<f64>();
-        !kept.is_empty()
-            && is_not_required(plan, &repeatable.unknown_values)
-            && (!options.recompute_loops_cost
-                || may_skip_in_forward_pass(unit, facts, variant, plan, lp)
-                || execution_cost(unit, facts, lp) < saved)
-    };
-    let all = facts.recomputable_loops().iter();
-    all.filter(|(lp, repeatable)| pays(**lp, repeatable))
-        .map(|(lp, repeatable)| (*lp, repeatable.clone()))
-        .collect()
-}
-
-/// Returns the recomputed loops that the forward pass can omit.
-pub(super) fn skippable_loops(
-    unit: &Unit,
-    facts: &BodyFacts<'_>,
-    variant: &Variant,
-    plan: &TapePlan,
-) -> HashSet<Op> {
-    let all = facts.recomputed_loops().keys().copied();
-    all.filter(|lp| may_skip_in_forward_pass(unit, facts, variant, plan, *lp))
-        .collect()
-}
-
-fn is_not_required(plan: &TapePlan, values: &HashSet<Value>) -> bool {
-    let asked = |value: &Value| {
-        plan.required.contains(&Node::Primal(*value))
-            || plan.required.contains(&Node::Shadow(*value))
-    };
-    !values.iter().any(asked)
-}
-
-/// Returns true if no required value depends on the results of a loop, and its iterations write nothing that
-/// is read elsewhere. In split mode, the caller may read the result.
-fn may_skip_in_forward_pass(
-    unit: &Unit,
-    facts: &BodyFacts<'_>,
-    variant: &Variant,
-    plan: &TapePlan,
-    lp: Op,
-) -> bool {
-    let results = facts.body.results(lp);
-    let unreturned = variant.mode == Mode::Combined && !variant.primal_result;
-    variant.mode == Mode::Combined
-        && !results.iter().any(|v| facts.has_shadow(*v))
-        && forward_slice(unit, facts.body, results, None, unreturned)
-            .is_some_and(|values| is_not_required(plan, &values))
-}
-
-/// Returns the forward values of a loop that are saved once per iteration.
-fn saved_per_iteration(facts: &BodyFacts<'_>, plan: &TapePlan, lp: Op) -> Vec<Node> {
-    let inside = facts.body.op_regions(lp)[0];
-    let is_inside = |node: &&Node| {
-        defining_region(facts, **node).is_some_and(|home| facts.body.is_inside(home, inside))
-            && facts.varying_loops(**node).contains(&lp)
-    };
-    plan.saved.iter().filter(is_inside).copied().collect()
-}
+use crate::tape::plan::{ArrayElement, TAIL_SLOT_BYTES, missing_value_error};
+use gradus_ir::{Op, Value};
+use std::collections::HashMap;
 
 impl ReversePass<'_, '_, '_, '_> {
     /// Requests, before a recomputed loop, the values that an iteration uses from outside, and allocates the
@@ -254,24 +126,18 @@ impl ReversePass<'_, '_, '_, '_> {
             // Not an error: the dry run recomputes no iteration.
             return;
         };
-        let tape = TapeWriter {
+        replay.available.extend(entry.arrays.clone());
+        let inputs = IterationInputs {
+            facts: self.facts,
+            variant: self.variant,
+            out: self.out,
             plan: replay.plan,
             layout: replay.layout,
-            frames: HashMap::new(),
+            entry,
+            needs: self.needs,
+            findings: self.findings,
         };
-        replay.available.extend(entry.arrays.clone());
-        let mut pass = ForwardPass::for_iteration(
-            self.facts,
-            self.variant,
-            self.out,
-            (tape, entry),
-            self.needs,
-            self.findings,
-        );
-        pass.run_iteration(op, index);
-        let inside = self.facts.body.op_regions(op)[0];
-        let direct = replay.plan.ssa_values_in(self.facts, inside);
-        let at_hand = pass.available_values(direct.into_iter());
+        let at_hand = (replay.recompute_iteration)(inputs, op, index);
         replay.available.extend(at_hand);
     }
 

@@ -11,18 +11,21 @@ use crate::analysis::body_facts::BodyFacts;
 use crate::analysis::body_facts::snapshots::SnapshotExtent;
 use crate::analysis::forward_value::{Availability, Node, defining_region};
 use crate::calculus::math_call_with_result;
+use crate::context::iteration::RecomputeIteration;
 use crate::emit::builder::{DerivativeBuilder, Lanes, MemorySpace};
 use crate::emit::libc;
 use crate::reverse::region_map::RegionMap;
 use crate::shadow::constants::shadow_constant;
 use crate::tape::layout::TapeLayout;
-use crate::tape::plan::{ArrayElement, SaveLocation, TAIL_SLOT_BYTES, TapePlan};
+use crate::tape::plan::{
+    ArrayElement, SaveLocation, TAIL_SLOT_BYTES, TapePlan, missing_value_error,
+};
 use crate::tape::remat::{
     address_chain, match_branch_choice, shadow_inputs, shadowed_operands, source,
 };
 use gradus_ir::externals::ExternalFn;
 use gradus_ir::mutant::{Mutant, is_planted};
-use gradus_ir::{Code, Definition, Diagnostic, Op, OpKind, Value};
+use gradus_ir::{Definition, Diagnostic, Op, OpKind, Value};
 use std::collections::{HashMap, HashSet};
 
 /// Source of the forward values that the reverse pass requests.
@@ -49,6 +52,8 @@ pub struct Replay<'p> {
     pub available: HashMap<Node, Lanes>,
     /// Forward values restored up to now.
     pub restored: HashMap<Node, Lanes>,
+    /// Recomputes one iteration of a loop.
+    pub recompute_iteration: RecomputeIteration,
 }
 
 impl<'p> Recall<'p> {
@@ -487,12 +492,4 @@ fn clone_op(
         out.mark_access(new, meta, MemorySpace::Primal);
     }
     value
-}
-
-/// Returns the internal error for a forward value that is missing in the plan.
-pub fn missing_value_error(node: Node) -> Diagnostic {
-    Diagnostic::error(
-        Code::CompilerDied,
-        format!("internal error: the tape plan does not provide {node:?}"),
-    )
 }

@@ -12,8 +12,8 @@
 use crate::analysis::body_facts::is_independent;
 use crate::analysis::body_facts::loop_info::{LoopParts, loop_parts};
 use crate::analysis::forward_value::Node;
+use crate::context::iteration::IterationState;
 use crate::emit::builder::Lanes;
-use crate::forward::IterationState;
 use crate::reverse::reverse_pass::{ReversePass, Task};
 use crate::tape::segments::choose;
 use gradus_ir::mutant::{Mutant, is_planted};

@@ -24,7 +24,7 @@ use crate::analysis::forward_value::{Availability, Node, defining_region};
 use crate::tape::remat::source;
 use crate::tape::save_selection::SaveGraph;
 use gradus_ir::mutant::{Mutant, is_planted};
-use gradus_ir::{Body, Op, OpKind, Region, TypeId, Unit, Value};
+use gradus_ir::{Body, Code, Diagnostic, Op, OpKind, Region, TypeId, Unit, Value};
 use std::collections::{HashMap, HashSet};
 
 /// Save location of a forward value.
@@ -651,4 +651,12 @@ impl Planner<'_, '_> {
         fields.push((node, ty));
         fields.len() - 1
     }
+}
+
+/// Returns the internal error for a forward value that is missing in the plan.
+pub fn missing_value_error(node: Node) -> Diagnostic {
+    Diagnostic::error(
+        Code::CompilerDied,
+        format!("internal error: the tape plan does not provide {node:?}"),
+    )
 }
