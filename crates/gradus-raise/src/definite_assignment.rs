@@ -5,8 +5,7 @@
 //! branch's result, the whole allocation must be written: any later reader then reads values of the current
 //! iteration.
 
-use crate::Reason;
-use crate::openmp::{RaiseResult, reason};
+use crate::report::{RaiseResult, Reason, reason};
 use gradus_ir::externals::{CompilerIntrinsic, ExternalFn, MemoryFn};
 use gradus_ir::{AttrValue, Body, Op, OpKind, Region, Type, TypeId, Unit, Value};
 use std::collections::HashMap;

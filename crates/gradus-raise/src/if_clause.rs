@@ -7,11 +7,12 @@
 //! callee may query thread numbers, create tasks or begin regions, because a callee observes the innermost
 //! region.
 
-use crate::openmp::{RaiseResult, reason};
+use crate::reach::{Reach, reaches_unknown};
 use crate::region_extent;
+use crate::report::{RaiseResult, reason};
 use crate::team_to_parallel_loop::{
-    Reach, inline_team_body, move_to_enclosing_strand, plan_fold, rank_comparisons,
-    reaches_unknown, settle, strip_casts, team_level_ops,
+    inline_team_body, move_to_enclosing_strand, plan_fold, rank_comparisons, settle, strip_casts,
+    team_level_ops,
 };
 use gradus_edit::{ValueMap, clone_op_within};
 use gradus_ir::{Body, Builder, Op, OpKind, Unit, Value};

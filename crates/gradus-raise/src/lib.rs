@@ -30,10 +30,12 @@ mod intrinsics;
 mod loop_bail_reason;
 mod openmp;
 mod private_memory;
+mod reach;
 mod reductions;
 mod region_extent;
 mod regions;
 mod report;
+mod runtime_calls;
 mod task_scopes;
 mod team_to_parallel_loop;
 mod thread_private;
@@ -53,7 +55,7 @@ pub struct Raised {
     /// Diagnostics of launches that cannot become grids.
     pub refused: Vec<Diagnostic>,
     /// Call graph summaries before raising.
-    reach: team_to_parallel_loop::Reach,
+    reach: reach::Reach,
 }
 
 impl Raised {

@@ -3,8 +3,9 @@
 
 use crate::capture::may_capture;
 use crate::definite_assignment::is_written_first;
-use crate::openmp::{RaiseResult, reason, thread_num};
-use crate::team_to_parallel_loop::Reach;
+use crate::reach::Reach;
+use crate::report::{RaiseResult, reason};
+use crate::runtime_calls::openmp_function;
 use crate::thread_private;
 use crate::thread_private::RankAndLoop;
 use gradus_edit::{ValueMap, clone_op_within};
@@ -250,7 +251,7 @@ fn is_only_read(unit: &Unit, body: &Body, alloca: Op, inside: &HashSet<Op>) -> b
                 _ if !inside.contains(&op) => match body.kind(op) {
                     OpKind::Store(_) if used.index == 1 => {}
                     OpKind::Call(_) if marker(unit, body, op).is_some() => {}
-                    OpKind::Call(_) if thread_num::openmp_function(unit, body, op).is_none() => {}
+                    OpKind::Call(_) if openmp_function(unit, body, op).is_none() => {}
                     _ => return false,
                 },
                 OpKind::Call(_) if marker(unit, body, op).is_some() => return false,

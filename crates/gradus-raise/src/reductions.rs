@@ -9,11 +9,13 @@
 //! value, which is combined in the original place, as by one rank. Iterations accumulate from the identity of
 //! the operation, or from the start value for min/max, which is idempotent.
 
-use crate::openmp::REDUCTION_LOCK;
 use gradus_edit::{MinMax, ValueMap, clone_op_within, integer_min_max, is_pure};
 use gradus_ir::externals::ExternalFn;
 use gradus_ir::{BinaryOp, Body, Builder, ConstKind, Op, OpKind, ReduceOp, Unit, Value};
 use std::collections::HashSet;
+
+/// The name of the lock under which reductions combine.
+pub(crate) const REDUCTION_LOCK: &str = ".reduction";
 
 /// A reduction of a worksharing loop.
 #[derive(Debug)]

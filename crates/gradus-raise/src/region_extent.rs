@@ -5,8 +5,7 @@
 //! the runtime is queried and must know. Teams register themselves. A region folded to the code of one thread
 //! with parallel loops calls `gr_region` and `gr_region_end`.
 
-use crate::openmp::calls_unknown;
-use crate::team_to_parallel_loop::Reach;
+use crate::reach::{Reach, calls_unknown};
 use gradus_ir::{AttrSet, Body, Builder, FuncId, Op, OpKind, Region, Unit, Value};
 
 /// Adds region markers to a team that may reach functions with tasks or regions.

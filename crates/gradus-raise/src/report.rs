@@ -1,6 +1,7 @@
 //! Report records: the outcome of every parallel construct, by source line; data for `--par-report`.
 
-use gradus_ir::{Code, Diagnostic, Severity, SourceSpan};
+use crate::runtime_calls::span_of;
+use gradus_ir::{Body, Code, Diagnostic, Op, Severity, SourceSpan, Unit};
 use std::fmt;
 
 /// The record of a parallel region, or of a construct outside of all regions.
@@ -57,6 +58,17 @@ pub struct Reason {
     pub text: String,
     /// The location of the finding.
     pub span: Option<SourceSpan>,
+}
+
+/// A step that may fail: the function then remains unchanged.
+pub(crate) type RaiseResult<T = ()> = Result<T, Reason>;
+
+/// Returns a reason located at `op`.
+pub(crate) fn reason(unit: &Unit, body: &Body, op: Op, text: impl Into<String>) -> Reason {
+    Reason {
+        text: text.into(),
+        span: span_of(unit, body, op),
+    }
 }
 
 /// A construct.

@@ -18,43 +18,19 @@
 
 use crate::atomics;
 use crate::if_clause;
-use crate::openmp::{
-    REDUCTION_LOCK, RaiseResult, calls_unknown, may_call_waiting, may_spin, reason,
-    rereads_in_loop, thread_num,
-};
 use crate::private_memory::{PrivateSlot, slots_to_privatize};
-use crate::reductions::{self, Reduction};
+use crate::reach::{Reach, may_distinguish_ranks, reaches_spin_wait, reaches_unknown, waits};
+use crate::reductions::{self, REDUCTION_LOCK, Reduction};
 use crate::region_extent;
 use crate::regions::move_region_before;
-use crate::report::Reason;
+use crate::report::{RaiseResult, Reason, reason};
 use gradus_edit::{is_pure, promote_slots, remove_dead_ops};
 use gradus_ir::externals::ExternalFn;
 use gradus_ir::{
-    AllocaStorage, BarrierScope, BinaryOp, Body, Builder, Flags, FuncId, IntPredicate, Op, OpKind,
+    AllocaStorage, BarrierScope, BinaryOp, Body, Builder, Flags, IntPredicate, Op, OpKind,
     ReduceOp, Region, Schedule, SpmdKind, Type, Unit, Value,
 };
 use std::collections::HashSet;
-
-/// Call graph summaries of functions.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Reach {
-    /// Functions that reach code that distinguishes ranks, or unknown code.
-    pub distinguishing: HashSet<FuncId>,
-    /// True if a function pointer may point to a function in `speaking`.
-    pub pointer_may_distinguish: bool,
-    /// Functions that reach tasks or regions.
-    pub with_tasks_or_regions: HashSet<FuncId>,
-    /// Functions that reach code that may query rank and size, or share work between ranks.
-    pub reaching_unknown: HashSet<FuncId>,
-    /// Functions that reach code that may wait for another thread.
-    pub waiting: HashSet<FuncId>,
-    /// Functions that reach a spin loop on memory written by another thread.
-    pub spinning: HashSet<FuncId>,
-    /// Functions that reach atomic updates or locks.
-    pub updating_or_locking: HashSet<FuncId>,
-    /// Functions that reach heap allocation.
-    pub allocating: HashSet<FuncId>,
-}
 
 /// The outcome for the teams of a body.
 #[derive(Default)]
@@ -390,41 +366,6 @@ fn is_single_rank_work(unit: &Unit, body: &Body, region: Region) -> bool {
         plain || is_pure(unit, body, op) || matches!(known, Some(ExternalFn::Marker(_)))
     };
     body.ops_in(region).any(single) && body.ops_in(region).all(|op| single(op) || quiet(op))
-}
-
-/// Returns true if `op` queries rank or size, directly or by a callee, or calls an unknown function.
-fn may_distinguish_ranks(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> bool {
-    if body.kind(op).call_info().is_none() {
-        return false;
-    }
-    match unit.callee(body, op) {
-        Some(func) => {
-            reach.distinguishing.contains(&func)
-                || thread_num::openmp_function(unit, body, op).is_some()
-        }
-        None => reach.pointer_may_distinguish,
-    }
-}
-
-/// Returns true if `op` reaches code without a body and without a known name. Every rank must execute such a
-/// call.
-pub(crate) fn reaches_unknown(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> bool {
-    let leads = |func| reach.reaching_unknown.contains(&func);
-    calls_unknown(unit, body, op) || unit.callee(body, op).is_some_and(leads)
-}
-
-/// Returns true if `op` may wait for another thread, directly or by a callee: waiting requires a separate
-/// thread.
-fn waits(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> bool {
-    let leads = |func| reach.waiting.contains(&func);
-    let waits = may_call_waiting(unit, body, op) || rereads_in_loop(unit, body, op);
-    waits || unit.callee(body, op).is_some_and(leads)
-}
-
-/// Returns true if `op` reaches a spin loop on memory written by another thread.
-fn reaches_spin_wait(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> bool {
-    let leads = |func| reach.spinning.contains(&func);
-    may_spin(unit, body, op) || unit.callee(body, op).is_some_and(leads)
 }
 
 /// Returns the comparisons of the rank with numbers, or an op with a different use of rank or size.

@@ -4,7 +4,7 @@
 //! name are handled in [`crate::private_memory`]. Handled here are other paths: heap blocks allocated by every rank, and
 //! memory behind addresses stored in a rank's slots.
 
-use crate::team_to_parallel_loop::Reach;
+use crate::reach::Reach;
 use gradus_ir::externals::ExternalFn;
 use gradus_ir::{Body, Op, OpKind, Region, Unit, Use, Value};
 use std::collections::HashSet;

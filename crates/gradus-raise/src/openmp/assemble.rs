@@ -7,10 +7,10 @@
 use super::survey::{Survey, is_always_inline};
 use crate::openmp::parallel_region;
 use crate::openmp::parallel_region::OutlinedBodies;
-use crate::openmp::runtime_calls::RuntimeCalls;
 use crate::openmp::{RaisedBody, drop_tbaa_on_captures, fold_thread_numbers, thread_num};
 use crate::regions::drop_unused_branch_results;
 use crate::report::Reason;
+use crate::runtime_calls::RuntimeCalls;
 use crate::team_to_parallel_loop;
 use gradus_edit::{inline_region_body, promote_slots, remove_dead_ops, split_allocas};
 use gradus_ir::externals::OpenMpFn;

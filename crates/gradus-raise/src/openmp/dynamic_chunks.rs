@@ -8,9 +8,9 @@
 //!    last iteration (`lastprivate`) runs in the last chunk.
 
 use crate::openmp::last_iteration::{check_movable_to_last, clone_under, last_branches};
-use crate::openmp::runtime_calls::RuntimeCalls;
 use crate::openmp::worksharing_loops::{bound_slot, decode_schedule, dispatch_trip, resized};
 use crate::regions::{move_region_before, ops_between, run_once, settle};
+use crate::runtime_calls::RuntimeCalls;
 use gradus_edit::{ValueMap, clone_op_within, is_pure};
 use gradus_ir::{BinaryOp, Body, Builder, IntPredicate, Op, OpKind, Region, TypeId, Unit, Value};
 use std::collections::HashSet;

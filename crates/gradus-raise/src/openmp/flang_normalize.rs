@@ -4,7 +4,7 @@
 //! - flang allocates copies of descriptors (of reduced arrays) in branches.
 //! - flang's atomic update of a float is a compare-exchange loop.
 
-use crate::openmp::runtime_calls::RuntimeCalls;
+use crate::runtime_calls::RuntimeCalls;
 use gradus_ir::externals::OpenMpFn;
 use gradus_ir::{
     Access, BinaryOp, Body, Builder, CastOp, Definition, Op, OpKind, RmwOp, Unit, Value,

@@ -14,21 +14,17 @@ mod last_iteration;
 mod loop_bounds;
 mod memory_mirrors;
 mod parallel_region;
-mod runtime_calls;
 mod static_schedule;
 mod survey;
 mod sync_constructs;
 mod taskloop;
 mod tasks;
-pub(crate) mod thread_num;
+mod thread_num;
 mod unrotate;
 mod worksharing_loops;
 
-pub(crate) use crate::openmp::runtime_calls::{RaiseResult, reason};
-pub(crate) use crate::openmp::sync_constructs::REDUCTION_LOCK;
-pub(crate) use survey::{calls_unknown, may_call_waiting, may_spin, rereads_in_loop};
-
-use crate::openmp::runtime_calls::RuntimeCalls;
+use crate::report::{RaiseResult, Reason, reason};
+use crate::runtime_calls::RuntimeCalls;
 use crate::{Orphans, Raised};
 use gradus_ir::externals::{ExternalFn, OpenMpFn};
 use gradus_ir::{Body, Builder, FuncId, Op, OpKind, Unit};
@@ -155,7 +151,7 @@ fn raise_constructs(
     orphaned: bool,
 ) -> RaiseResult<RaisedBody> {
     let Some(original) = unit.functions[func].body.take() else {
-        return Err(crate::report::Reason {
+        return Err(Reason {
             text: "a function reached from the region cannot be imported".into(),
             span: unit.functions[func].span.clone(),
         });

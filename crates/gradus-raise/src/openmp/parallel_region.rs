@@ -5,8 +5,8 @@
 //! on the condition; flang's `__kmpc_fork_call_if` likewise. A serial call without a fork becomes an `spmd` of
 //! extent 1.
 
-use crate::openmp::runtime_calls::{RuntimeCalls, function_value, span_of};
 use crate::openmp::thread_num;
+use crate::runtime_calls::{RuntimeCalls, function_value, span_of};
 use gradus_edit::inline_region_body;
 use gradus_ir::externals::{ExternalFn, OpenMpFn};
 use gradus_ir::{

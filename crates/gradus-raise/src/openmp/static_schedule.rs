@@ -4,9 +4,9 @@
 //! loop remains. The ranges equal the ranges of `to_share_for.for static`; loops that rely on equal iterations per
 //! rank remain correct.
 
-use crate::openmp::runtime_calls::{RaiseResult, reason};
 use crate::openmp::thread_num;
 use crate::openmp::worksharing_loops::{decode_schedule, resized};
+use crate::report::{RaiseResult, reason};
 use gradus_ir::{BinaryOp, Body, Builder, CastOp, IntPredicate, Op, Schedule, Unit, Value};
 
 /// Schedules from this number distribute between teams.

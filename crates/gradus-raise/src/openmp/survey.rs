@@ -3,15 +3,13 @@
 use crate::Orphans;
 use crate::openmp::assemble::Assembled;
 use crate::openmp::parallel_region;
-use crate::openmp::runtime_calls::{RuntimeCalls, function_value, reason, span_of};
-use crate::report::{Construct, Outcome, Reason, RegionRecord};
-use crate::team_to_parallel_loop::Reach;
+use crate::reach::{Reach, calls_unknown, may_call_waiting, may_spin, rereads_in_loop};
+use crate::report::{Construct, Outcome, Reason, RegionRecord, reason};
+use crate::runtime_calls::{RuntimeCalls, function_value, span_of};
 use crate::thread_private::is_allocation;
-use gradus_ir::externals::{ExternalFn, OpenMpFn, differentiation_call, is_cpp_text_function};
+use gradus_ir::externals::{OpenMpFn, differentiation_call, is_cpp_text_function};
 use gradus_ir::mutant::{Mutant, is_planted};
-use gradus_ir::{
-    Body, ConstKind, Definition, FuncId, Global, Linkage, Op, OpKind, SourceSpan, Symbol, Unit,
-};
+use gradus_ir::{Body, ConstKind, FuncId, Global, Linkage, Op, OpKind, SourceSpan, Symbol, Unit};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// The facts of a function with a body.
@@ -517,104 +515,6 @@ fn collect_facts(unit: &Unit, calls: &RuntimeCalls, func: FuncId) -> Option<Func
 fn is_derivative_request(unit: &Unit, body: &Body, op: Op) -> bool {
     let callee = unit.callee(body, op);
     callee.is_some_and(|func| differentiation_call(&unit.functions[func].name).is_some())
-}
-
-/// Returns true if `op` calls code without a body and without a known name: any query is possible.
-pub(crate) fn calls_unknown(unit: &Unit, body: &Body, op: Op) -> bool {
-    body.kind(op).call_info().is_some()
-        && unit
-            .callee(body, op)
-            .is_none_or(|func| unit.functions[func].body.is_none() && unit.known(func).is_none())
-}
-
-/// Returns true if `op` calls a system or MPI function that may wait for another thread.
-pub(crate) fn may_call_waiting(unit: &Unit, body: &Body, op: Op) -> bool {
-    let waits = |func| {
-        matches!(
-            unit.known(func),
-            Some(ExternalFn::System(_) | ExternalFn::Mpi)
-        ) && unit
-            .known_effects(func)
-            .is_some_and(|effects| effects.may_block)
-    };
-    unit.callee(body, op).is_some_and(waits)
-}
-
-/// Returns true if `op` reads in a loop a location that another thread may write: a possible spin wait.
-/// Included are loops controlled by values read in a critical region or by a callee with atomic loads.
-pub(crate) fn rereads_in_loop(unit: &Unit, body: &Body, op: Op) -> bool {
-    let owner = |op: &Op| body.owner(body.parent(*op)?);
-    let is_loop = |op: &Op| matches!(body.kind(*op), OpKind::Loop { .. });
-    let mut around = std::iter::successors(owner(&op), owner).filter(is_loop);
-    if is_atomic_load(body, op) {
-        return around.next().is_some();
-    }
-    let callee = unit.callee(body, op);
-    let asks = match callee.and_then(|func| unit.functions[func].body.as_deref()) {
-        Some(code) => code
-            .walk(code.root())
-            .any(|op| is_atomic_load(code, op) || is_critical(unit, code, op)),
-        None => is_critical(unit, body, op),
-    };
-    asks && around.any(|lp| condition_reads_memory(unit, body, lp))
-}
-
-/// Returns true if a loop may spin on memory written by another thread, directly or by a callee with atomic
-/// loads.
-pub(crate) fn may_spin(unit: &Unit, body: &Body, lp: Op) -> bool {
-    let reads_atomically = |op: Op| {
-        let callee = unit.callee(body, op);
-        let code = callee.and_then(|func| unit.functions[func].body.as_deref());
-        code.is_some_and(|code| code.walk(code.root()).any(|op| is_atomic_load(code, op)))
-    };
-    let asks = || body.walk(body.op_regions(lp)[0]).any(reads_atomically);
-    matches!(body.kind(lp), OpKind::Loop { .. })
-        && (gradus_edit::may_spin(unit, body, lp)
-            || condition_reads_memory(unit, body, lp) && asks())
-}
-
-fn is_atomic_load(body: &Body, op: Op) -> bool {
-    matches!(body.kind(op), OpKind::Load(access) if !access.is_plain())
-}
-
-fn is_critical(unit: &Unit, body: &Body, op: Op) -> bool {
-    let known = || unit.callee(body, op).and_then(|func| unit.known(func));
-    matches!(body.kind(op), OpKind::Critical(_))
-        || known() == Some(ExternalFn::OpenMp(OpenMpFn::Critical))
-}
-
-/// Returns true if the loop condition depends on more than arithmetic on local values.
-fn condition_reads_memory(unit: &Unit, body: &Body, lp: Op) -> bool {
-    let region = body.op_regions(lp)[0];
-    let end = body.last(region);
-    let Some(end) = end.filter(|end| matches!(body.kind(*end), OpKind::Repeat)) else {
-        return false;
-    };
-    let (mut open, mut seen) = (vec![body.operand(end, 0)], HashSet::new());
-    while let Some(value) = open.pop() {
-        let inside = body
-            .region_of(value)
-            .is_some_and(|r| body.is_inside(r, region));
-        if !inside || !seen.insert(value) {
-            continue;
-        }
-        match body.values[value].def {
-            Definition::Param(at, index) if at == region => {
-                open.push(body.operand(end, 1 + index as usize));
-            }
-            Definition::Result(op, index) if matches!(body.kind(op), OpKind::If) => {
-                let arms = body.op_regions(op).iter().filter_map(|arm| body.last(*arm));
-                let arms = arms.filter(|end| matches!(body.kind(*end), OpKind::Yield));
-                open.extend(arms.map(|end| body.operand(end, index as usize)));
-                open.push(body.operand(op, 0));
-            }
-            Definition::Result(op, _) if gradus_edit::is_pure(unit, body, op) => {
-                open.extend(body.operands(op));
-            }
-            _ => return true,
-        }
-    }
-    false
 }
 
 /// Returns true for a function that its compiler generated for inlining.

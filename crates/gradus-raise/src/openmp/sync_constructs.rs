@@ -4,17 +4,16 @@
 //! Compilers emit a begin call and an end call. Both must be in one region; the ops in between become the
 //! region of an op.
 
-use crate::openmp::runtime_calls::{RaiseResult, RuntimeCalls, global_value, reason};
 use crate::openmp::thread_num;
+use crate::reductions::REDUCTION_LOCK;
 use crate::regions::{ops_between, settle, wrap_ops};
+use crate::report::{RaiseResult, reason};
+use crate::runtime_calls::{RuntimeCalls, function_value, global_value};
 use gradus_edit::inline_region_body;
 use gradus_ir::externals::OpenMpFn;
 use gradus_ir::{
     Atomicity, BarrierScope, Body, Builder, CastOp, FuncId, IntPredicate, Op, OpKind, Unit, Value,
 };
-
-/// The name of the lock under which reductions combine.
-pub(crate) const REDUCTION_LOCK: &str = ".reduction";
 
 /// Raises the synchronisation constructs of a body.
 pub(super) fn raise(unit: &mut Unit, body: &mut Body, calls: &RuntimeCalls) -> RaiseResult {
@@ -293,7 +292,7 @@ impl CopyprivateCall {
             let text = "the `copyprivate` list is not recognised";
             return Err(reason(unit, body, call, text));
         };
-        match crate::openmp::runtime_calls::function_value(unit, body, copier) {
+        match function_value(unit, body, copier) {
             Some(copier) => Ok(CopyprivateCall { call, list, copier }),
             None => {
                 let text = "the copy function of `copyprivate` is unknown";

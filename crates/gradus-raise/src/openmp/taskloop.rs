@@ -17,7 +17,7 @@ use super::tasks::{
     decode_allocation, emit_initialized_task, emit_spawn, final_flag, initializing_ops,
     is_derived_from, is_null, is_plain_filling, may_have_flags,
 };
-use crate::openmp::runtime_calls::{RaiseResult, reason};
+use crate::report::{RaiseResult, reason};
 use gradus_ir::{BinaryOp, Body, Builder, CastOp, FuncId, IntPredicate, Op, OpKind, Unit, Value};
 
 /// The partition clause.

@@ -8,9 +8,10 @@
 //! An earlier wait is always legal. Scopes extend from the first task to the last wait, if no task follows,
 //! else to the end of the enclosing task, rank or function.
 
-use crate::openmp::runtime_calls::{RaiseResult, RuntimeCalls, function_value, reason};
 use crate::openmp::taskloop;
 use crate::regions::{ops_between, wrap_ops};
+use crate::report::{RaiseResult, reason};
+use crate::runtime_calls::{RuntimeCalls, function_value};
 use crate::task_scopes::{has_unscoped_spawn, insert_scopes, strand_region};
 use gradus_edit::{ValueMap, clone_op_within};
 use gradus_ir::externals::{ExternalFn, MemoryFn, OpenMpFn};

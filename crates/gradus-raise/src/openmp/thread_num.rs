@@ -5,7 +5,8 @@
 //!
 //! libomp's own thread numbers differ from ranks. A runtime call that stays with libomp queries the number.
 
-use gradus_ir::externals::{ExternalFn, OpenMpFn};
+use crate::runtime_calls::openmp_function;
+use gradus_ir::externals::OpenMpFn;
 use gradus_ir::{AttrSet, Body, Builder, CastOp, Op, OpKind, Region, Unit, Value};
 
 /// Emits a query of the rank, an `i32`.
@@ -96,13 +97,5 @@ pub(super) fn query_library_numbers(unit: &mut Unit, body: &mut Body, region: Re
         let queried = b.body.result(call);
         // The callee is operand 0.
         b.body.set_operand(op, 2, queried);
-    }
-}
-
-/// Returns the OpenMP function that `op` calls.
-pub(crate) fn openmp_function(unit: &Unit, body: &Body, op: Op) -> Option<OpenMpFn> {
-    match unit.known(unit.callee(body, op)?) {
-        Some(ExternalFn::OpenMp(id)) => Some(id),
-        _ => None,
     }
 }

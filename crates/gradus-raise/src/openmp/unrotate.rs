@@ -3,8 +3,8 @@
 //! Compilers emit `while (next()) round`; loop rotation turns the loop into `if (next()) do round while
 //! (next())`. Unrotation restores the single shape that raising recognises.
 
-use crate::openmp::runtime_calls::RuntimeCalls;
 use crate::openmp::sync_constructs::zero_test_and_branch;
+use crate::runtime_calls::RuntimeCalls;
 use gradus_edit::is_speculatable;
 use gradus_ir::externals::OpenMpFn;
 use gradus_ir::{Body, Builder, IntPredicate, Op, OpKind, Region, TypeId, Unit, Value};

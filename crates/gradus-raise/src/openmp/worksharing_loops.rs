@@ -14,9 +14,10 @@
 //! ([`crate::openmp::dynamic_chunks`]).
 
 use crate::openmp::last_iteration::{last_branches, move_to_last_iteration};
-use crate::openmp::runtime_calls::{RaiseResult, RuntimeCalls, reason, slot_value};
 use crate::openmp::{dynamic_chunks, loop_bounds, memory_mirrors, static_schedule, unrotate};
 use crate::regions::{ops_between, run_once, settle};
+use crate::report::{RaiseResult, Reason, reason};
+use crate::runtime_calls::{RuntimeCalls, slot_value};
 use gradus_edit::{is_speculatable, loop_to_for_with, promote_slots};
 use gradus_ir::externals::OpenMpFn;
 use gradus_ir::{
@@ -71,7 +72,7 @@ pub(super) fn raise(unit: &mut Unit, body: &mut Body, calls: &RuntimeCalls) -> R
             }
         }
     }
-    Err(crate::report::Reason {
+    Err(Reason {
         text: "the function contains too many unrecognised worksharing loops".into(),
         span: None,
     })

@@ -3,7 +3,6 @@
 //! Used by every step. gradus-ir's table of external functions holds the names; here are only the ids,
 //! collected once per unit.
 
-use crate::report::Reason;
 use gradus_ir::externals::{ExternalFn, OpenMpFn};
 use gradus_ir::{
     Body, ConstKind, FuncId, GlobalId, LocId, Op, OpKind, SourceSpan, Symbol, Unit, Value,
@@ -47,14 +46,11 @@ impl RuntimeCalls {
     }
 }
 
-/// A step that may fail: the function then remains unchanged.
-pub(crate) type RaiseResult<T = ()> = Result<T, Reason>;
-
-/// Returns a reason located at `op`.
-pub(crate) fn reason(unit: &Unit, body: &Body, op: Op, text: impl Into<String>) -> Reason {
-    Reason {
-        text: text.into(),
-        span: span_of(unit, body, op),
+/// Returns the OpenMP function that `op` calls.
+pub(crate) fn openmp_function(unit: &Unit, body: &Body, op: Op) -> Option<OpenMpFn> {
+    match unit.known(unit.callee(body, op)?) {
+        Some(ExternalFn::OpenMp(id)) => Some(id),
+        _ => None,
     }
 }
 
