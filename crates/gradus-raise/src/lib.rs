@@ -25,7 +25,6 @@ mod capture;
 mod cuda;
 mod definite_assignment;
 mod handlers;
-mod if_clause;
 mod intrinsics;
 mod loop_bail_reason;
 mod openmp;

@@ -24,7 +24,6 @@ const EXCEPTIONS: &[(&str, f64)] = &[
     ("crates/gradus-llvm", 74.0),
     ("crates/gradus-par", 100.0),
     ("crates/gradus-pipeline", 44.0),
-    ("crates/gradus-raise", 74.0),
     ("crates/gradus-rt", 97.0),
     ("crates/gradus-testkit", 35.0),
 ];

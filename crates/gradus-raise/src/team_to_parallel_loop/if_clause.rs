@@ -7,13 +7,11 @@
 //! callee may query thread numbers, create tasks or begin regions, because a callee observes the innermost
 //! region.
 
+use super::fold_plan::{plan_fold, rank_comparisons, strip_casts, team_level_ops};
+use super::inline_team::{inline_team_body, move_to_enclosing_strand, settle};
 use crate::reach::{Reach, reaches_unknown};
 use crate::region_extent;
 use crate::report::{RaiseResult, reason};
-use crate::team_to_parallel_loop::{
-    inline_team_body, move_to_enclosing_strand, plan_fold, rank_comparisons, settle, strip_casts,
-    team_level_ops,
-};
 use gradus_edit::{ValueMap, clone_op_within};
 use gradus_ir::{Body, Builder, Op, OpKind, Unit, Value};
 
@@ -22,7 +20,7 @@ const CLONED_OPS_MAX: usize = 5000;
 
 /// Versions a team with an `if` clause that would become loops without the clause. Returns the op that
 /// distinguishes the ranks otherwise.
-pub(crate) fn part(unit: &mut Unit, body: &mut Body, team: Op, reach: &Reach) -> RaiseResult {
+pub(super) fn part(unit: &mut Unit, body: &mut Body, team: Op, reach: &Reach) -> RaiseResult {
     let Some(clause) = IfClause::of(unit, body, team) else {
         // Not an error: the team has no `if` clause, and remains unchanged.
         return Ok(());

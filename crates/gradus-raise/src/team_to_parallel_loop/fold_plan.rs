@@ -1,90 +1,28 @@
-//! Folding of teams to parallel loops: a team whose ranks only execute worksharing loops becomes a sequence of
-//! parallel loops.
+//! Legality of folding a team: no code outside of worksharing loops distinguishes ranks, and iterations share no
+//! private memory.
 //!
-//! One rank is a legal execution of a team, and iterations of a worksharing loop may run in any order, also
-//! concurrently. The region of a team may therefore replace the team, executed by one thread, with every
-//! `to_share_for.for` as a `par.for`. The rules: rank and size are unused, code outside of worksharing loops has equal
-//! effects on every rank, and iterations that now run concurrently do not share private memory of a rank:
-//! - memory that an iteration initialises (by a first write or a lifetime start) is privatised to the
-//!   iteration;
-//! - memory that iterations only read is shared;
-//! - memory that starts from an identity, accumulates in the loop and is combined under a lock afterwards is a
-//!   reduction: each iteration contributes its accumulation from the identity.
-//!
-//! A team whose entire work is in `single` regions is the work itself. A team with an `if` clause is versioned
-//! ([`crate::if_clause`]).
-//!
-//! Any other team stays a team. Barriers vanish with the team: code before and after runs in order.
+//! Place: first step of folding, see [`crate::team_to_parallel_loop`]. The plan lists the reductions and
+//! privatised slots of each worksharing loop; a failure states the op for which the number of ranks matters.
 
-use crate::atomics;
-use crate::if_clause;
 use crate::private_memory::{PrivateSlot, slots_to_privatize};
 use crate::reach::{Reach, may_distinguish_ranks, reaches_spin_wait, reaches_unknown, waits};
 use crate::reductions::{self, REDUCTION_LOCK, Reduction};
-use crate::region_extent;
-use crate::regions::move_region_before;
-use crate::report::{RaiseResult, Reason, reason};
-use gradus_edit::{is_pure, promote_slots, remove_dead_ops};
+use crate::report::{RaiseResult, reason};
+use gradus_edit::is_pure;
 use gradus_ir::externals::ExternalFn;
-use gradus_ir::{
-    AllocaStorage, BarrierScope, BinaryOp, Body, Builder, Flags, IntPredicate, Op, OpKind,
-    ReduceOp, Region, Schedule, SpmdKind, Type, Unit, Value,
-};
+use gradus_ir::{BarrierScope, Body, IntPredicate, Op, OpKind, Region, Schedule, Unit, Value};
 use std::collections::HashSet;
 
-/// The outcome for the teams of a body.
-#[derive(Default)]
-pub(crate) struct FoldedTeams {
-    /// Teams that became loops.
-    pub folded: Vec<Op>,
-    /// Remaining teams, and the op that distinguishes their ranks.
-    pub with_distinct_ranks: Vec<(Op, Reason)>,
-}
-
-/// Folds all teams of a body that qualify, inner teams first.
-pub(crate) fn raise(unit: &mut Unit, body: &mut Body, reach: &Reach) -> FoldedTeams {
-    let mut teams: Vec<Op> = body
-        .walk(body.root())
-        .filter(|&op| {
-            let team = OpKind::Spmd {
-                kind: SpmdKind::Team,
-                dims: 1,
-            };
-            *body.kind(op) == team
-        })
-        .collect();
-    teams.reverse();
-    let mut done = FoldedTeams::default();
-    for team in teams {
-        let parted = if_clause::part(unit, body, team, reach);
-        match parted.and_then(|()| plan_fold(unit, body, team, requested_ranks(body, team), reach))
-        {
-            Ok(plan) => {
-                done.folded.push(team);
-                region_extent::mark_region_extent(unit, body, team, reach);
-                fold(unit, body, team, plan, reach);
-            }
-            Err(why) => done.with_distinct_ranks.push((team, why)),
-        }
-    }
-    if !done.folded.is_empty() {
-        atomics::raise(unit, body);
-        promote_slots(unit, body);
-        reductions::drop_neutral(unit, body);
-        remove_dead_ops(unit, body);
-    }
-    done
-}
-
 /// The transformation of a team's worksharing loops.
-pub(crate) struct FoldPlan {
-    loops: Vec<(Op, Vec<Reduction>, Vec<PrivateSlot>)>,
+pub(super) struct FoldPlan {
+    /// The worksharing loops, with reductions and privatised slots.
+    pub loops: Vec<(Op, Vec<Reduction>, Vec<PrivateSlot>)>,
     /// Comparisons of the rank with a number, and their result for the only rank.
-    compared: Vec<(Op, bool)>,
+    pub compared: Vec<(Op, bool)>,
 }
 
 /// Plans the folding of a team with `asked` requested ranks, or returns the op that distinguishes its ranks.
-pub(crate) fn plan_fold(
+pub(super) fn plan_fold(
     unit: &Unit,
     body: &Body,
     team: Op,
@@ -213,12 +151,12 @@ fn may_have_several_ranks(unit: &Unit, body: &Body, op: Op) -> bool {
 }
 
 /// Returns the requested number of ranks.
-fn requested_ranks(body: &Body, team: Op) -> Value {
+pub(super) fn requested_ranks(body: &Body, team: Op) -> Value {
     strip_casts(body, body.operand(team, 0))
 }
 
 /// Returns the operand of a cast, or the value itself.
-pub(crate) fn strip_casts(body: &Body, value: Value) -> Value {
+pub(super) fn strip_casts(body: &Body, value: Value) -> Value {
     match body.def_op(value) {
         Some(op) if matches!(body.kind(op), OpKind::Cast(_)) => body.operand(op, 0),
         _ => value,
@@ -227,7 +165,7 @@ pub(crate) fn strip_casts(body: &Body, value: Value) -> Value {
 
 /// Returns the worksharing loops of a team, and the surrounding ops run by every rank, or the op for which the
 /// number of ranks matters.
-pub(crate) fn team_level_ops(
+pub(super) fn team_level_ops(
     unit: &Unit,
     body: &Body,
     team: Op,
@@ -369,7 +307,7 @@ fn is_single_rank_work(unit: &Unit, body: &Body, region: Region) -> bool {
 }
 
 /// Returns the comparisons of the rank with numbers, or an op with a different use of rank or size.
-pub(crate) fn rank_comparisons(
+pub(super) fn rank_comparisons(
     unit: &Unit,
     body: &Body,
     region: Region,
@@ -406,239 +344,4 @@ pub(crate) fn rank_comparisons(
         }
     }
     Ok(found)
-}
-
-// ---- the fold ----------------------------------------------------------------------------------
-
-fn fold(unit: &mut Unit, body: &mut Body, team: Op, plan: FoldPlan, reach: &Reach) {
-    settle(unit, body, plan.compared);
-    for (op, reductions, own) in plan.loops {
-        for own in own {
-            own.take_in(unit, body, op);
-        }
-        par_for(unit, body, op, &reductions, reach);
-    }
-    inline_team_body(body, team);
-}
-
-/// Replaces comparisons of the rank by their result for the only rank.
-pub(crate) fn settle(unit: &mut Unit, body: &mut Body, compared: Vec<(Op, bool)>) {
-    for (op, truth) in compared {
-        let value = Builder::new(unit, body).bool(truth);
-        let result = body.result(op);
-        body.replace_uses(result, value);
-        body.erase(op);
-    }
-}
-
-/// Inlines the code of a team's only rank, without worksharing, in place of the team.
-pub(crate) fn inline_team_body(body: &mut Body, team: Op) {
-    let region = body.op_regions(team)[0];
-    drop_rank_ops(body, region);
-    let allocas: Vec<Op> = body
-        .ops_in(region)
-        .filter(|&op| matches!(body.kind(op), OpKind::Alloca(_)))
-        .collect();
-    for op in allocas {
-        move_to_enclosing_strand(body, op, team);
-    }
-    move_region_before(body, region, team);
-    body.erase(team);
-}
-
-/// Moves an allocation of constant size to the strand around a team.
-pub(crate) fn move_to_enclosing_strand(body: &mut Body, op: Op, team: Op) {
-    let home = body.enclosing_strand(team);
-    let place = match home == body.root() {
-        true => AllocaStorage::Frame,
-        false => AllocaStorage::Private,
-    };
-    let fixed = body.operands(op).all(|v| body.as_const(v).is_some());
-    if let OpKind::Alloca(info) = &mut body.ops[op].kind
-        && fixed
-    {
-        info.storage = place;
-        body.detach(op);
-        match body.first(home) {
-            Some(first) => body.insert_before(first, op),
-            None => body.append(home, op),
-        }
-    }
-}
-
-/// Removes ops that matter between ranks only.
-fn drop_rank_ops(body: &mut Body, region: Region) {
-    let mut open = vec![region];
-    while let Some(region) = open.pop() {
-        let ops: Vec<Op> = body.ops_in(region).collect();
-        for op in ops {
-            match body.kind(op) {
-                OpKind::Barrier(_) => body.erase(op),
-                OpKind::Critical(name) if **name == *REDUCTION_LOCK => inline_op_region(body, op),
-                OpKind::Single { .. } => {
-                    let inner = body.op_regions(op)[0];
-                    let nested: Vec<Op> = body.ops_in(inner).collect();
-                    inline_op_region(body, op);
-                    let regions = nested.iter().filter(|&&o| body.parent(o).is_some());
-                    open.extend(regions.flat_map(|&o| body.op_regions(o).to_vec()));
-                }
-                OpKind::ParFor { .. } | OpKind::Spmd { .. } | OpKind::Spawn { .. } => {}
-                _ => open.extend(body.op_regions(op)),
-            }
-        }
-    }
-}
-
-fn inline_op_region(body: &mut Body, op: Op) {
-    let region = body.op_regions(op)[0];
-    let values = move_region_before(body, region, op);
-    for (result, value) in body.results(op).to_vec().into_iter().zip(values) {
-        body.replace_uses(result, value);
-    }
-    body.erase(op);
-}
-
-/// Returns true for `sections` that may wait for each other: each iteration runs separate code selected by its
-/// number. Sections must run concurrently however short.
-fn is_waiting_sections(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> bool {
-    let region = body.op_regions(op)[0];
-    let number = body.region_params(region)[0];
-    let chosen_by = |op: Op| {
-        let value = body.operand(op, 0);
-        let cast = body.def_op(value);
-        let cast = cast.filter(|cast| matches!(body.kind(*cast), OpKind::Cast(_)));
-        cast.map_or(value, |cast| body.operand(cast, 0))
-    };
-    let chooses = |op| matches!(body.kind(op), OpKind::Switch(_)) && chosen_by(op) == number;
-    let waits = |op: Op| waits(unit, body, op, reach) || reaches_unknown(unit, body, op, reach);
-    body.ops_in(region).any(chooses) && body.walk(region).any(waits)
-}
-
-fn par_for(unit: &mut Unit, body: &mut Body, op: Op, reductions: &[Reduction], reach: &Reach) {
-    let OpKind::ShareFor {
-        schedule, chunked, ..
-    } = *body.kind(op)
-    else {
-        unreachable!("only worksharing loops become parallel loops");
-    };
-    let chunk = chunked.then(|| stated_chunk(body, op));
-    let stated = chunk.and_then(|chunk| body.as_int(unit, chunk));
-    let grain = match schedule {
-        Schedule::Guided => stated,
-        Schedule::Static | Schedule::Dynamic => None,
-    };
-    let are_tasks = is_waiting_sections(unit, body, op, reach);
-    let mut b = Builder::new(unit, body);
-    let begin = |r: &Reduction| (r.op, r.initial(&mut b, op));
-    let begun: Vec<_> = reductions.iter().map(begin).collect();
-    b.set_insertion_before(op);
-    b.loc = b.body.ops[op].loc;
-    let trips = b.body.operand(op, 0);
-    let grain = grain.and_then(|n| u64::try_from(n).ok()).filter(|n| *n > 1);
-    let grain = if are_tasks { Some(1) } else { grain };
-    let from = b.body.op_regions(op)[0];
-    let old = b.body.region_params(from)[0];
-    let stay_together = schedule != Schedule::Guided && stated.is_none_or(|n| n > 1);
-    let made = match chunk {
-        Some(_) if stay_together => par_for_over_chunks(&mut b, op, trips, &begun, stated),
-        _ => {
-            let (made, into) = b.par_for(trips, &begun, grain);
-            let index = b.body.region_params(into)[0];
-            b.body.replace_uses(old, index);
-            b.body.move_ops(from, into);
-            made
-        }
-    };
-    let stay = reductions.iter().filter(|r| r.keeps_critical_code(&mut b));
-    let stay: HashSet<Op> = stay.map(|r| r.critical).collect();
-    for (number, reduction) in reductions.iter().enumerate() {
-        reduction.contribute(&mut b, made);
-        reduction.finish(&mut b, made, number, stay.contains(&reduction.critical));
-    }
-    body.erase(op);
-    let done: HashSet<Op> = reductions.iter().map(|r| r.critical).collect();
-    for &critical in done.difference(&stay) {
-        if body.parent(critical).is_some() {
-            body.erase(critical);
-        }
-    }
-}
-
-/// Emits a parallel loop over chunks: the iterations of a chunk belong to one thread, in order, and may
-/// conflict in memory. Chunks of shrinking size (`guided`) have unpredictable bounds and are not preserved.
-fn par_for_over_chunks(
-    b: &mut Builder,
-    op: Op,
-    trips: Value,
-    begun: &[(ReduceOp, Value)],
-    stated: Option<i64>,
-) -> Op {
-    let ty = b.body.ty(trips);
-    // No 64-bit loop runs 2⁶³ times.
-    let fits = match b.unit.types.get(ty) {
-        Type::Int(64) => Flags::NUW.with(Flags::NSW),
-        _ => Flags::NUW,
-    };
-    let (zero, one) = (b.int(ty, 0), b.int(ty, 1));
-    let given = b.body.operand(op, 1);
-    let positive = b.icmp(IntPredicate::Sgt, given, zero);
-    let chunk = match stated {
-        Some(_) => given,
-        None => b.select(positive, given, one),
-    };
-    let last = b.sub(trips, one);
-    let further = b.binary(BinaryOp::UDiv, last, chunk);
-    let chunks = b.add(further, one);
-    let none = b.icmp(IntPredicate::Eq, trips, zero);
-    let chunks = b.select(none, zero, chunks);
-    let (made, into) = b.par_for(chunks, begun, None);
-    b.set_insertion_end(into);
-    let number = b.body.region_params(into)[0];
-    let start = b.mul(number, chunk);
-    set_def_flags(b, start, fits);
-    let left = b.sub(last, start);
-    let whole = b.sub(chunk, one);
-    let is_whole = b.icmp(IntPredicate::Ult, whole, left);
-    let reach = b.select(is_whole, whole, left);
-    let length = b.add(reach, one);
-    set_def_flags(b, length, fits);
-    let (inner, rounds) = b.for_(length, &[]);
-    if let OpKind::For { trip_max } = &mut b.body.ops[inner].kind {
-        *trip_max = stated.and_then(|n| u64::try_from(n).ok());
-    }
-    b.yield_(&[]);
-    b.set_insertion_end(rounds);
-    let step = b.body.region_params(rounds)[0];
-    let index = b.add(start, step);
-    set_def_flags(b, index, fits);
-    let from = b.body.op_regions(op)[0];
-    let old = b.body.region_params(from)[0];
-    b.body.replace_uses(old, index);
-    // An array whose length an iteration computes stays in the iteration.
-    let own = |&op: &Op| {
-        let length = matches!(b.body.kind(op), OpKind::Alloca(_)).then(|| b.body.operand(op, 0));
-        let made = length.map(|length| b.body.region_of(length));
-        made.is_some_and(|made| made.is_none_or(|made| !b.body.is_inside(made, from)))
-    };
-    let own: Vec<Op> = b.body.ops_in(from).filter(own).collect();
-    for alloca in own {
-        b.body.detach(alloca);
-        b.body.insert_before(inner, alloca);
-    }
-    b.body.move_ops(from, rounds);
-    made
-}
-
-fn set_def_flags(b: &mut Builder, value: Value, flags: Flags) {
-    if let Some(op) = b.body.def_op(value) {
-        b.body.ops[op].flags = flags;
-    }
-}
-
-fn stated_chunk(body: &Body, op: Op) -> Value {
-    let value = body.operand(op, 1);
-    match body.def_op(value) {
-        Some(cast) if matches!(body.kind(cast), OpKind::Cast(_)) => body.operand(cast, 0),
-        _ => value,
-    }
 }
