@@ -35,6 +35,7 @@ pub use crate::memory::promote::promote_slots;
 pub use crate::memory::split_slots::split_allocas;
 pub use crate::memory::volatile_slots::volatile_slots_to_plain;
 pub use crate::rewrite::clone::{ValueMap, clone_op, clone_op_within, clone_ops, clone_ops_within};
+pub use crate::rewrite::index_width::{to_i64, to_index_type};
 pub use crate::rewrite::inline::{
     NotInlined, can_inline_region_body, inline_call, inline_region_body,
 };

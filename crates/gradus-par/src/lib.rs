@@ -8,32 +8,36 @@
 //! Small loops stay serial: a parallel loop compares trip count times the estimated cost of an iteration
 //! ([`cost::model`]) with a threshold, if an estimate exists. Below the threshold the loop calls the range function
 //! directly.
+//!
+//! Layers, each importing earlier ones only: `cost`, `emit`, `thread_count`, `prepare_ad`, `opt`, `lower`.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
 mod cost;
+mod emit;
 mod lower;
 mod opt;
 mod prepare_ad;
 mod thread_count;
 
 pub use crate::cost::decision::{ForkDecision, ForkThreshold};
-pub use crate::cost::profitability::version_forks_by_worker_count;
 pub use crate::lower::deterministic::serialize_order_dependent;
-pub use crate::lower::orphaned_tasks::{reachable_from_regions, resolve_orphans};
+pub use crate::lower::lower;
+pub use crate::lower::profitability::version_forks_by_worker_count;
 pub use crate::opt::fusion::{FusedLoops, fuse_parallel_loops, merge_branches_around_loops};
 pub use crate::opt::taskloop::convert_task_loops;
+pub use crate::prepare_ad::orphaned_tasks::{reachable_from_regions, resolve_orphans};
 pub use crate::prepare_ad::restore::restore;
 pub use crate::prepare_ad::tasks_as_loops::is_fork;
 pub use crate::prepare_ad::team_to_rank_loops::{
-    functions_that_wait, has_orphaned_worksharing, team_to_rank_code, teams,
+    functions_that_wait, has_orphaned_worksharing, team_to_rank_code,
 };
 pub use crate::thread_count::guards::{guard_by_team_size, loops_depending_on_team_size};
+pub use crate::thread_count::num_threads::teams;
 pub use crate::thread_count::queries::ThreadCountAnswers;
 pub use crate::thread_count::serial_clones::redirect_to_serial_clones;
 
-use gradus_analysis::{CallGraph, Effects};
-use gradus_ir::{Body, FuncId, LocId, Op, OpKind, Unit};
+use gradus_ir::{FuncId, LocId, Unit};
 use std::collections::HashSet;
 
 /// The lowering target of parallel ops.
@@ -108,71 +112,6 @@ pub struct Lowered {
     pub forks: Vec<ForkDecision>,
 }
 
-/// Lowers every parallel op of `functions`.
-pub fn lower(unit: &mut Unit, functions: &[FuncId], options: &Options) -> Lowered {
-    let mut pending = functions.to_vec();
-    let (mut made, mut forks) = (Vec::new(), Vec::new());
-    if options.target == Target::Runtime {
-        let split = lower::fork_clones::clone_recursive_spawners(unit, functions);
-        made.extend(split.into_iter().filter(|func| !functions.contains(func)));
-        pending.extend(&made);
-    }
-    let effects = Effects::of(unit, &CallGraph::of(unit, &pending));
-    if options.target != Target::Intrinsics {
-        attach_access_facts(unit, &pending, &effects);
-    }
-    let mut throws = lower::exceptions::UnwindAnalysis::of(unit, &pending);
-    let costs = cost::model::CallCosts::of(unit, &pending);
-    while let Some(func) = pending.pop() {
-        let Some(mut body) = unit.functions[func].body.take() else {
-            continue;
-        };
-        let mut lowering = Lowering {
-            unit,
-            func,
-            options,
-            made: Vec::new(),
-            forks: Vec::new(),
-            throws,
-            costs: &costs,
-            effects: &effects,
-        };
-        lowering.lower_body(&mut body);
-        let new = lowering.made;
-        forks.extend(lowering.forks);
-        throws = lowering.throws;
-        gradus_edit::hoist_private_allocas(&mut body);
-        if made.contains(&func) {
-            opt::large_frames::large_allocas_to_scratch(unit, &mut body);
-            opt::widen_indices::widen(unit, &mut body);
-        }
-        opt::unaligned_atomics::split_by_alignment(unit, &mut body);
-        if opt::tsan_atomics::is_tsan_instrumented(unit, func) {
-            opt::tsan_atomics::float_sums_to_cmpxchg(unit, &mut body);
-        }
-        unit.functions[func].body = Some(body);
-        made.extend(&new);
-        pending.extend(new);
-    }
-    Lowered { made, forks }
-}
-
-/// Attaches alias scopes to the accesses in regions, before outlining. Hoisted conditional loads are moved
-/// first.
-fn attach_access_facts(unit: &mut Unit, functions: &[FuncId], effects: &Effects) {
-    for &func in functions {
-        if let Some(mut body) = unit.functions[func].body.take() {
-            if !opt::tsan_atomics::is_tsan_instrumented(unit, func) {
-                opt::hoist_conditional_loads::hoist_conditional_loads(
-                    unit, func, &mut body, effects,
-                );
-            }
-            lower::outline_alias_scopes::attach_alias_scopes(unit, func, &mut body, effects);
-            unit.functions[func].body = Some(body);
-        }
-    }
-}
-
 /// Replaces every parallel op of `functions` by the serial projection, e.g. before differentiation.
 ///
 /// Loops with independent iterations are flagged [`Flags::INDEPENDENT`], from which [`restore`] recovers
@@ -193,12 +132,14 @@ pub fn project(unit: &mut Unit, functions: &[FuncId], answers: ThreadCountAnswer
         unknown_calls: asked.unknown_calls.clone(),
         external_sentinels: asked.external_sentinels.clone(),
     };
-    lower::serial::fold_thread_count_to_one(unit, |func, op| asked.sees_one_thread(func, op));
+    prepare_ad::serial_projection::fold_thread_count_to_one(unit, |func, op| {
+        asked.sees_one_thread(func, op)
+    });
     for &func in functions {
         // A recursive function is inspected during the transformation, hence a clone.
         if let Some(mut body) = unit.functions[func].body.clone() {
             let parallel = asked.version_loops(unit, func, &mut body);
-            lower::serial::project(unit, &mut body, &ordered, |op| {
+            prepare_ad::serial_projection::project(unit, &mut body, &ordered, |op| {
                 asked.depends_on_thread_count(func, op) && !parallel.contains(&op)
             });
             // Folds guards such as "has the thread a share of the iterations" around the loop, which now has
@@ -253,55 +194,4 @@ pub fn stated_teams_to_loops(
         unit.functions[func].body = Some(body);
     }
     teams
-}
-
-/// The lowering of one body.
-struct Lowering<'a> {
-    unit: &'a mut Unit,
-    /// The function of the body.
-    func: FuncId,
-    options: &'a Options,
-    /// The functions outlined from the body.
-    made: Vec<FuncId>,
-    /// The fork decisions of the body's parallel loops.
-    forks: Vec<ForkDecision>,
-    /// Functions that may throw.
-    throws: lower::exceptions::UnwindAnalysis,
-    /// Cost estimates of calls.
-    costs: &'a cost::model::CallCosts,
-    /// Effect summaries of functions.
-    effects: &'a Effects,
-}
-
-impl Lowering<'_> {
-    /// Lowers the outermost parallel op until none is left. Nested parallel ops have then been outlined or
-    /// inlined.
-    fn lower_body(&mut self, body: &mut Body) {
-        while let Some(op) = outermost_parallel_op(body) {
-            match self.options.target {
-                _ if lower::cooperative::is_cooperative(body, op) => {
-                    self.lower_cooperative_grid(body, op)
-                }
-                Target::Serial => lower::serial::lower(self.unit, body, op),
-                Target::Runtime => self.lower_to_runtime(body, op),
-                Target::Intrinsics => self.lower_to_intrinsic(body, op),
-            }
-        }
-    }
-
-    fn lower_to_runtime(&mut self, body: &mut Body, op: Op) {
-        match body.kind(op) {
-            OpKind::ParFor { .. } => self.lower_par_for(body, op),
-            OpKind::Spmd { .. } => self.lower_team(body, op),
-            OpKind::Scope => self.lower_scope(body, op),
-            OpKind::Critical(_) => self.critical(body, op),
-            _ => lower::serial::lower(self.unit, body, op),
-        }
-    }
-}
-
-/// Returns the first parallel op without an enclosing parallel op.
-fn outermost_parallel_op(body: &Body) -> Option<Op> {
-    body.walk(body.root())
-        .find(|op| body.kind(*op).is_parallel())
 }

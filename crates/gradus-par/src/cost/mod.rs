@@ -2,4 +2,3 @@
 
 pub(crate) mod decision;
 pub(crate) mod model;
-pub(crate) mod profitability;

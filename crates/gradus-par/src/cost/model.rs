@@ -626,7 +626,7 @@ impl IterationWork {
         for (factors, cost) in &self.terms {
             let mut product = b.i64(number(*cost));
             for &factor in factors {
-                let factor = crate::lower::serial::to_i64(b, factor);
+                let factor = gradus_edit::to_i64(b, factor);
                 let factor = at_most(b, factor, FACTOR_MAX);
                 product = b.mul(product, factor);
             }

@@ -1,12 +1,12 @@
 //! Lowering of grids with cooperative threads: `f.gr_turns(ranks, shared, context)` is the code of one thread,
 //! which the runtime calls for each thread on a separate stack (fiber).
 
-use crate::Lowering;
-use crate::lower::abi::Entry;
-use crate::lower::reduction_combine::copied_value;
-use crate::lower::serial::{to_i64, to_index_type};
+use crate::emit::abi::Entry;
+use crate::emit::reduction_combine::copied_value;
+use crate::lower::Lowering;
 use gradus_edit::{
     ValueMap, block_type, captured_values, clone_op, entry_alloca, load_fields, store_fields,
+    to_i64, to_index_type,
 };
 use gradus_ir::{
     AllocaStorage, BarrierScope, BinaryOp, Body, Builder, Flags, FuncId, Op, OpKind, Region,

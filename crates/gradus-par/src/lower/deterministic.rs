@@ -10,7 +10,8 @@
 //! its serial projection with plain additions, innermost first. Parallel loops around or inside the op without
 //! order-dependent code remain.
 
-use crate::lower::{serial, serial_fallback, tasks};
+use crate::emit::serial;
+use crate::lower::{serial_fallback, tasks};
 use crate::thread_count::{num_threads, order_dependence};
 use gradus_ir::{Body, Builder, FuncId, LocId, Op, OpKind, RmwOp, Unit};
 use std::collections::HashSet;

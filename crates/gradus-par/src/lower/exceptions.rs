@@ -11,8 +11,8 @@
 //!
 //! C code, and C++ code whose callees never throw, has none of the three.
 
-use crate::Lowering;
-use crate::lower::abi::Entry;
+use crate::emit::abi::Entry;
+use crate::lower::Lowering;
 use gradus_analysis::{CallGraph, Effects};
 use gradus_edit::field_address;
 use gradus_ir::{

@@ -13,7 +13,7 @@
 //! most some hundred tests, whichever branches are spawned. No work estimate is needed, and one worker runs the
 //! code of many workers.
 
-use crate::lower::serial;
+use crate::emit::serial;
 use crate::lower::tasks;
 use gradus_analysis::CallGraph;
 use gradus_ir::{

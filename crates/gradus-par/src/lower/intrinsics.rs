@@ -9,8 +9,8 @@
 //! conditional or orphaned tasks. Those become runtime calls, as for
 //! [`Target::Runtime`](crate::Target::Runtime), and nested ops may have intrinsics again.
 
-use crate::Lowering;
-use crate::lower::{reduction_combine, serial};
+use crate::emit::{reduction_combine, serial};
+use crate::lower::Lowering;
 use gradus_edit::{inline_region, move_op};
 use gradus_ir::{
     Attr, AttrSet, AttrValue, Body, Builder, Flags, FuncId, IntPredicate, Op, OpKind, Region, Unit,

@@ -4,18 +4,20 @@
 //! fork calls the range function directly. For the runtime, a wrapper with the runtime's signature loads the
 //! captured values from a context block.
 
-use crate::lower::abi;
-use crate::lower::abi::Entry;
-use crate::lower::reduction_combine;
-use crate::lower::reduction_combine::{Reduction, copied_value};
-use crate::lower::serial::{copied_yields, is_independent, to_i64, to_index_type};
+use crate::Options;
+use crate::cost::decision::{ForkDecision, ForkThreshold};
+use crate::emit::abi;
+use crate::emit::abi::Entry;
+use crate::emit::reduction_combine;
+use crate::emit::reduction_combine::{Reduction, copied_value};
+use crate::emit::serial::{copied_yields, is_independent};
+use crate::lower::Lowering;
+use crate::lower::column_interchange::ColumnLoop;
 use crate::lower::{exceptions, tasks};
-use crate::opt::column_interchange::ColumnLoop;
 use crate::opt::tsan_atomics::is_tsan_instrumented;
-use crate::{ForkDecision, ForkThreshold, Lowering, Options};
 use gradus_edit::{
     ValueMap, block_type, captured_values, clone_op, clone_ops, entry_alloca, load_fields,
-    store_fields,
+    store_fields, to_i64, to_index_type,
 };
 use gradus_ir::{
     BinaryOp, Body, Builder, Flags, FuncId, IntPredicate, Op, OpKind, Region, TypeId, Unit, Value,

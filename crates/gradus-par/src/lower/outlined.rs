@@ -1,6 +1,6 @@
 //! Outlining: the region of a parallel op becomes a function.
 
-use crate::Lowering;
+use crate::lower::Lowering;
 use crate::opt::large_frames;
 use gradus_ir::{Body, Builder, FuncId, Linkage, TypeId, Value};
 

@@ -1,7 +1,7 @@
 //! Pointer facts of an outlined loop function: attributes of captured pointers, e.g. `dereferenceable`, which
 //! permit speculative loads.
 
-use crate::Lowering;
+use crate::lower::Lowering;
 use gradus_ir::{AllocaStorage, Attr, AttrValue, Body, FuncId, OpKind, Value};
 
 /// Pointer attributes that hold for a value throughout the call that received the value.

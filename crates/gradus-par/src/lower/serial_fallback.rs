@@ -5,10 +5,10 @@
 //! iterations only ([`Flags::ATOMIC_ACROSS_ITERATIONS`]) become plain accesses, at a fraction of the cost and vectorisable. The
 //! fallback range function has the plain accesses and serial inner loops, and is called directly.
 
-use crate::Lowering;
+use crate::emit::serial;
+use crate::lower::Lowering;
 use crate::lower::fork_clones::is_in_strand;
 use crate::lower::loops::LoopPlan;
-use crate::lower::serial;
 use gradus_ir::{Body, Builder, Flags, FuncId, Op, OpKind, RmwOp, Unit};
 
 impl Lowering<'_> {
@@ -28,7 +28,7 @@ impl Lowering<'_> {
         }
         let func = self.range_function("alone", body, plan);
         if let Some(mut body) = self.unit.functions[func].body.take() {
-            while let Some(op) = crate::outermost_parallel_op(&body) {
+            while let Some(op) = serial::outermost_parallel_op(&body) {
                 serial::lower(self.unit, &mut body, op);
             }
             make_between_atomics_plain(self.unit, &mut body);

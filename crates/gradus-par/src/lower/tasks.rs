@@ -4,11 +4,12 @@
 //! A task becomes `f.gr_task(context)`. Captured values are copied into the context, because the task may run
 //! after the spawning code has continued. Exceptions are handled by [`crate::lower::exceptions`].
 
-use crate::Lowering;
-use crate::lower::abi::Entry;
+use crate::emit::abi::Entry;
+use crate::emit::reduction_combine::copied_value;
+use crate::lower::Lowering;
+use crate::lower::exceptions;
 use crate::lower::loops::{pack_results, unpack_results};
-use crate::lower::reduction_combine::copied_value;
-use crate::lower::{exceptions, orphaned_tasks};
+use crate::prepare_ad::orphaned_tasks;
 use gradus_edit::{
     ValueMap, block_type, captured_values, clone_ops, entry_alloca, inline_region, load_fields,
     store_fields,

@@ -5,19 +5,19 @@
 //! arithmetic. Dynamic and guided chunks are fetched from the team. A `single` region runs on the first rank to
 //! arrive.
 
-use crate::Lowering;
-use crate::lower::abi;
-use crate::lower::abi::Entry;
-use crate::lower::reduction_combine::copied_value;
-use crate::lower::serial;
-use crate::lower::serial::{to_i64, to_index_type};
+use crate::emit::abi;
+use crate::emit::abi::Entry;
+use crate::emit::reduction_combine::copied_value;
+use crate::emit::serial;
+use crate::emit::share_for_chunks::{at_least, emit_range, round_robin_chunks};
+use crate::lower::Lowering;
 use gradus_edit::{
     ValueMap, block_type, captured_values, clone_ops, entry_alloca, inline_region, load_fields,
-    store_fields,
+    store_fields, to_i64, to_index_type,
 };
 use gradus_ir::{
-    BinaryOp, Body, Builder, CastOp, Flags, FuncId, IntPredicate, Op, OpKind, Region, Schedule,
-    SpmdKind, TypeId, Unit, Value,
+    BinaryOp, Body, Builder, CastOp, FuncId, IntPredicate, Op, OpKind, Region, Schedule, SpmdKind,
+    TypeId, Unit, Value,
 };
 
 /// The rank state of the code to emit.
@@ -98,7 +98,7 @@ impl Lowering<'_> {
             let mut map = ValueMap::zip(outside, &values);
             let params = source.region_params(region).to_vec();
             for (param, value) in params.into_iter().zip([given[1], given[2]]) {
-                let wide = serial::to_i64(b, value);
+                let wide = to_i64(b, value);
                 let value = to_index_type(b, wide, source.ty(param));
                 map.set(param, value);
             }
@@ -320,59 +320,6 @@ fn emit_range_to(b: &mut Builder<'_>, op: Op, start: Value, end: Value) {
     let end = b.load(long, end);
     let length = b.binary(BinaryOp::Sub, end, start);
     emit_range(b, op, start, length);
-}
-
-/// Emits a loop of `length` iterations from `start` with the worksharing loop's region.
-fn emit_range(b: &mut Builder<'_>, op: Op, start: Value, length: Value) {
-    let region = b.body.op_regions(op)[0];
-    let (_, inner) = b.for_(length, &[]);
-    let own = b.body.region_params(inner)[0];
-    let back = b.set_insertion_end(inner);
-    let index = b.add(start, own);
-    b.set_flags(index, Flags::NUW.with(Flags::NSW));
-    let param = b.body.region_params(region)[0];
-    let ty = b.body.ty(param);
-    let index = to_index_type(b, index, ty);
-    b.body.replace_uses(param, index);
-    b.body.move_ops(region, inner);
-    b.restore_insertion_point(back);
-}
-
-/// Emits round-robin chunks of the rank.
-pub(crate) fn round_robin_chunks(
-    b: &mut Builder<'_>,
-    (rank, size): (Value, Value),
-    op: Op,
-    trips: Value,
-    chunk: Value,
-) {
-    let one = b.i64(1);
-    let chunk = at_least(b, chunk, one);
-    let less = b.binary(BinaryOp::Sub, chunk, one);
-    let sum = b.add(trips, less);
-    let chunks = b.binary(BinaryOp::UDiv, sum, chunk);
-    // Chunks rank, rank + size, …: their number.
-    let less = b.binary(BinaryOp::Sub, size, one);
-    let less = b.binary(BinaryOp::Sub, less, rank);
-    let sum = b.add(chunks, less);
-    let own = b.binary(BinaryOp::UDiv, sum, size);
-    let (_, outer) = b.for_(own, &[]);
-    let number = b.body.region_params(outer)[0];
-    let back = b.set_insertion_end(outer);
-    let number = b.mul(number, size);
-    let number = b.add(number, rank);
-    let start = b.mul(number, chunk);
-    let left = b.binary(BinaryOp::Sub, trips, start);
-    let all = b.icmp(IntPredicate::Ult, chunk, left);
-    let length = b.select(all, chunk, left);
-    emit_range(b, op, start, length);
-    b.yield_(&[]);
-    b.restore_insertion_point(back);
-}
-
-fn at_least(b: &mut Builder<'_>, value: Value, least: Value) -> Value {
-    let more = b.icmp(IntPredicate::Ugt, value, least);
-    b.select(more, value, least)
 }
 
 /// Emits a loop over chunks fetched from the team.

@@ -4,7 +4,7 @@
 //! the program's first. Large allocations made once per call become scratch memory, which each worker reuses
 //! for later calls. Small allocations stay on the stack.
 
-use crate::lower::abi::Entry;
+use crate::emit::abi::Entry;
 use gradus_ir::externals::{CompilerIntrinsic, ExternalFn};
 use gradus_ir::{AllocaStorage, Body, Builder, Op, OpKind, Unit, Value};
 

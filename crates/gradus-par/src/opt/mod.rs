@@ -1,6 +1,5 @@
 //! Optimisations of parallel operations before lowering.
 
-pub(crate) mod column_interchange;
 pub(crate) mod fusion;
 pub(crate) mod hoist_conditional_loads;
 pub(crate) mod large_frames;

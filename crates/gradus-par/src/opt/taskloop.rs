@@ -4,7 +4,7 @@
 //! for demand, one by one. A parallel loop waits for its iterations, unlike the loop of tasks: an earlier wait
 //! is always legal. If possibly no parallel region executes the function ([`orphaned_tasks`]), the loop is versioned.
 
-use crate::lower::orphaned_tasks;
+use crate::prepare_ad::orphaned_tasks;
 use gradus_edit::{ValueMap, clone_op_within, is_pure, loops_to_fors};
 use gradus_ir::{Body, Builder, Flags, Op, OpKind, Region, Unit};
 

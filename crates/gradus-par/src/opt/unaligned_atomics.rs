@@ -4,8 +4,8 @@
 //! misaligned addition runs under a lock shared by all such additions of the program. All additions at one
 //! address agree on the test, because they have one type.
 
-use crate::lower::abi;
-use crate::lower::abi::Entry;
+use crate::emit::abi;
+use crate::emit::abi::Entry;
 use gradus_ir::{BinaryOp, Body, Builder, CastOp, IntPredicate, Op, OpKind, RmwOp, Unit};
 
 /// The name of the lock among critical regions.

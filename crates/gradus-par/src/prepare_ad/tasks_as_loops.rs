@@ -14,7 +14,7 @@
 //! The code after the task in its region reaches the sync. Neither arm may wait for the other by any means but
 //! the sync. Values computed in the other arm and used after the fork go through memory.
 
-use crate::lower::serial::may_wait;
+use crate::emit::serial::may_wait;
 use crate::prepare_ad::conditional_tasks;
 use crate::thread_count::order_dependence::{functions_reaching, may_order_iterations};
 use gradus_edit::{ValueMap, clone_op_within, combine, identity, inline_region, strand_alloca};

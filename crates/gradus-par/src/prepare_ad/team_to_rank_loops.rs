@@ -10,31 +10,19 @@
 //! A team stays unchanged if its ranks may wait for each other by other means than barriers and critical
 //! regions: results of atomics, fences, nested tasks or teams, or unknown callees.
 
-use crate::lower::abi::Entry;
-use crate::lower::serial::{to_i64, to_index_type};
-use crate::lower::team::round_robin_chunks;
-use crate::thread_count::num_threads;
+use crate::emit::abi::Entry;
+use crate::emit::share_for_chunks::round_robin_chunks;
 use crate::thread_count::order_dependence::functions_reaching;
 use gradus_edit::{
     ValueMap, block_type, clone_op_within, entry_alloca, load_fields, store_fields, strided_to_for,
+    to_i64, to_index_type,
 };
 use gradus_ir::externals::{CompilerIntrinsic, ExternalFn, OpenMpFn};
 use gradus_ir::{
     BarrierScope, BinaryOp, Body, Builder, CastOp, EffectClass, Flags, FuncId, IntPredicate, Op,
-    OpKind, Region, Schedule, ScopeId, SpmdKind, TypeId, Unit, Value,
+    OpKind, Region, Schedule, ScopeId, TypeId, Unit, Value,
 };
 use std::collections::HashSet;
-
-/// Returns the teams of a body with (`stated`) or without a stated number of ranks.
-pub fn teams(unit: &Unit, body: &Body, stated: bool) -> Vec<Op> {
-    let sized = num_threads::teams_with_stated_size(unit, body);
-    let team = OpKind::Spmd {
-        kind: SpmdKind::Team,
-        dims: 1,
-    };
-    let is_one = |op: &Op| *body.kind(*op) == team && sized.contains(op) == stated;
-    body.walk(body.root()).filter(is_one).collect()
-}
 
 /// Returns true if `body` has worksharing or barriers of a team outside of `body`.
 pub fn has_orphaned_worksharing(body: &Body) -> bool {

@@ -7,8 +7,9 @@
 //! ranks a team would have. The loop is parallel, in forward and reverse pass, if the number exceeds one, and
 //! serial otherwise. How the number reaches the loop need not be known.
 
-use crate::lower::abi::Entry;
-use crate::lower::serial::par_for_to_nest;
+use crate::emit::abi::Entry;
+use crate::emit::serial::par_for_to_nest;
+use crate::thread_count::num_threads::teams;
 use crate::thread_count::queries::{
     enclosing_ops, is_loop, is_openmp_query, is_team_rank_count, outermost_parallel_loop,
     rank_counters, related_parallel_loops, team_size_values, version_loop,
@@ -31,7 +32,7 @@ pub fn loops_depending_on_team_size(
     let mut found = Vec::new();
     let mut leaves = false;
     for (func, body) in with_bodies(unit, functions) {
-        let open = crate::prepare_ad::team_to_rank_loops::teams(unit, body, false);
+        let open = teams(unit, body, false);
         // A function called by a team contains the query itself.
         let asks = |op: &Op| is_openmp_query(unit, body, *op, OpenMpFn::NumThreads);
         let asking: Vec<Op> = body.walk(body.root()).filter(asks).collect();

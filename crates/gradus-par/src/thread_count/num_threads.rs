@@ -23,6 +23,17 @@ pub(crate) fn teams_with_stated_size(unit: &Unit, body: &Body) -> Vec<Op> {
     teams
 }
 
+/// Returns the teams of a body with (`stated`) or without a stated number of ranks.
+pub fn teams(unit: &Unit, body: &Body, stated: bool) -> Vec<Op> {
+    let sized = teams_with_stated_size(unit, body);
+    let team = OpKind::Spmd {
+        kind: SpmdKind::Team,
+        dims: 1,
+    };
+    let is_one = |op: &Op| *body.kind(*op) == team && sized.contains(op) == stated;
+    body.walk(body.root()).filter(is_one).collect()
+}
+
 /// Returns true if the number of ranks is unspecified (0) or one, or selects between the two.
 fn is_unspecified_or_one(unit: &Unit, body: &Body, extent: Value) -> bool {
     if let Some(number) = body.as_int(unit, extent) {

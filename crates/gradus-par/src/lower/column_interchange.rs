@@ -18,11 +18,11 @@
 //!
 //! Place: while a loop becomes its range function, hence the trip count remains the number of columns.
 
+use crate::emit::reduction_combine::copied_value;
+use crate::emit::serial::copied_yields;
 use crate::lower::loops::RangeCopy;
-use crate::lower::reduction_combine::copied_value;
-use crate::lower::serial::{copied_yields, to_index_type};
 use gradus_analysis::{Affine, Alias, AliasOptions, Effects, affine};
-use gradus_edit::{clone_op, clone_ops, entry_alloca, is_pure};
+use gradus_edit::{clone_op, clone_ops, entry_alloca, is_pure, to_index_type};
 use gradus_ir::{
     BinaryOp, Body, Builder, Flags, FuncId, IntPredicate, Op, OpKind, Type, TypeId, Unit, Value,
 };

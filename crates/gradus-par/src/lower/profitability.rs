@@ -14,7 +14,7 @@
 //! only the serial version exists.
 
 use crate::cost::model;
-use crate::lower::abi::Entry;
+use crate::emit::abi::Entry;
 use crate::lower::loops::is_serial_allowed;
 use crate::lower::serial_fallback::{clear_independent_around, is_atomic_between_iterations};
 use crate::prepare_ad::tasks_as_loops;

@@ -3,76 +3,16 @@
 //! Loops run in order, a team has one rank, tasks run at the spawn.
 
 use crate::cost::model::CallCosts;
-use crate::lower::reduction_combine;
-use crate::lower::reduction_combine::copied_value;
-use crate::prepare_ad::iteration_private_memory;
-use crate::thread_count::order_dependence::may_order_iterations;
-use crate::thread_count::queries::queries_max_threads;
+use crate::emit::reduction_combine;
+use crate::emit::reduction_combine::copied_value;
 use gradus_edit::{ValueMap, clone_ops_within, inline_region};
 use gradus_ir::externals::{ExternalFn, OpenMpFn};
-use gradus_ir::{
-    Access, Atomicity, Body, Builder, CastOp, Flags, FuncId, Op, OpKind, Region, Unit, Value,
-};
+use gradus_ir::{Access, Atomicity, Body, Builder, Flags, FuncId, Op, OpKind, Region, Unit, Value};
 use std::collections::HashSet;
 
 /// The maximum constant work, in simple operations, of a loop that loses its independence before
 /// differentiation.
 const TINY_WORK_MAX: u64 = 1_000;
-
-/// Replaces all parallel ops of a body by their serial projections.
-///
-/// A loop that calls a function in `ordered` is not flagged independent: the serial projection drops the
-/// ordering of iterations in the callee, too. Likewise for a loop that `relies` on a thread count of one.
-pub(crate) fn project(
-    unit: &mut Unit,
-    body: &mut Body,
-    ordered: &HashSet<FuncId>,
-    relies: impl Fn(Op) -> bool,
-) {
-    while let Some(op) = crate::outermost_parallel_op(body) {
-        let mut regions = body.op_regions(op).iter();
-        let calls_ordered = |op: Op| {
-            body.kind(op).call_info().is_some() && may_order_iterations(unit, body, op, ordered)
-        };
-        let hidden = relies(op) || regions.any(|region| body.walk(*region).any(calls_ordered));
-        let before = body.ops.len();
-        if !hidden && matches!(body.kind(op), OpKind::ParFor { .. }) {
-            iteration_private_memory::slots_to_heap(unit, body, op);
-        }
-        lower(unit, body, op);
-        if hidden {
-            let made: Vec<Op> = body.ops.ids().skip(before).collect();
-            for op in made {
-                let flags = &mut body.ops[op].flags;
-                *flags = flags.without(Flags::INDEPENDENT);
-            }
-        }
-    }
-}
-
-/// Replaces thread-count queries by one if `is_told`. A team has one rank in the serial projection, and a
-/// program that reads the results of every thread must find one thread.
-pub(crate) fn fold_thread_count_to_one(unit: &mut Unit, is_told: impl Fn(FuncId, Op) -> bool) {
-    let with_bodies = unit.functions.iter().filter(|(_, f)| f.body.is_some());
-    let functions: Vec<FuncId> = with_bodies.map(|(func, _)| func).collect();
-    for func in functions {
-        let Some(mut body) = unit.functions[func].body.take() else {
-            continue;
-        };
-        let calls = body.walk(body.root());
-        let calls: Vec<Op> = calls
-            .filter(|op| queries_max_threads(unit, &body, *op) && is_told(func, *op))
-            .collect();
-        for op in calls {
-            let result = body.result(op);
-            let ty = body.ty(result);
-            let one = Builder::new(unit, &mut body).int(ty, 1);
-            body.replace_uses(result, one);
-            body.erase(op);
-        }
-        unit.functions[func].body = Some(body);
-    }
-}
 
 /// Replaces a parallel op by its serial projection; nested parallel ops remain.
 pub(crate) fn lower(unit: &mut Unit, body: &mut Body, op: Op) {
@@ -103,6 +43,12 @@ pub(crate) fn lower(unit: &mut Unit, body: &mut Body, op: Op) {
         (_, Some(region)) => inline_region(&mut b, op, region, &[]),
         (_, None) => b.body.erase(op),
     }
+}
+
+/// Returns the first parallel op without an enclosing parallel op.
+pub(crate) fn outermost_parallel_op(body: &Body) -> Option<Op> {
+    body.walk(body.root())
+        .find(|op| body.kind(*op).is_parallel())
 }
 
 /// Returns true for the query "is the current task final".
@@ -254,7 +200,7 @@ pub(crate) fn may_wait(body: &Body, op: Op) -> bool {
     }
 }
 
-/// Like [`crate::lower::reduction_combine::Reduction::combine`], within one body.
+/// Like [`crate::emit::reduction_combine::Reduction::combine`], within one body.
 fn combined(
     b: &mut Builder<'_>,
     reduction: &reduction_combine::Reduction,
@@ -272,23 +218,6 @@ fn combined(
         Some(end) => map.get_or_same(b.body.operand(end, 0)),
         // The combining region is no-return: nothing reads the value.
         None => a,
-    }
-}
-
-/// Converts an unsigned count to 64 bits.
-pub(crate) fn to_i64(b: &mut Builder<'_>, count: Value) -> Value {
-    let long = b.unit.types.int(64);
-    match b.unit.types.int_bits(b.body.ty(count)) {
-        Some(bits) if bits > 64 => b.cast(CastOp::Trunc, count, long),
-        _ => b.cast(CastOp::ZExt, count, long),
-    }
-}
-
-/// Converts a 64-bit index to the type `like`.
-pub(crate) fn to_index_type(b: &mut Builder<'_>, index: Value, like: gradus_ir::TypeId) -> Value {
-    match b.unit.types.int_bits(like) {
-        Some(bits) if bits > 64 => b.cast(CastOp::ZExt, index, like),
-        _ => b.cast(CastOp::Trunc, index, like),
     }
 }
 
