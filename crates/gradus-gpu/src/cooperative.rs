@@ -17,14 +17,15 @@
 //!
 //! Place: after [`crate::warp::lockstep`], before the passes that exploit uniformity.
 
-use crate::addresses::kernel_reads::KernelReads;
-use crate::fission::emit::live_terminator;
-use crate::fission::prepare::prepare;
-use crate::fission::skeleton::Skeleton;
-use crate::fission::sync_ops;
-use crate::fission::uniformity::Uniformity;
+use crate::blocks::arms::live_terminator;
+use crate::blocks::kernel_reads::KernelReads;
+use crate::blocks::prepare::prepare;
+use crate::blocks::skeleton::Skeleton;
+use crate::blocks::sync_ops;
+use crate::blocks::uniformity::Uniformity;
+use crate::blocks::{blocks_to_lower, grid_of};
 use crate::warp::lockstep;
-use crate::{Facts, Options, PassOutcome, blocks_to_lower};
+use crate::{Facts, Options, PassOutcome};
 use gradus_edit::{is_speculatable, may_spin};
 use gradus_ir::{
     AllocaStorage, AttrSet, Body, Builder, Code, Diagnostic, Flags, Op, OpKind, Unit, Value,
@@ -67,16 +68,6 @@ pub(crate) fn run(
         }
     }
     findings
-}
-
-/// Returns whether the threads of a grid, or of the grid around a block, are cooperative.
-pub(crate) fn is_cooperative(body: &Body, op: Op) -> bool {
-    let takes = |op: Op| body.ops[op].flags.has(Flags::COOPERATIVE_THREADS);
-    takes(op) || grid_of(body, op).is_some_and(takes)
-}
-
-fn grid_of(body: &Body, block: Op) -> Option<Op> {
-    body.parent(block).and_then(|region| body.owner(region))
 }
 
 fn unsupported_warning(unit: &Unit, body: &Body, lp: Op, why: &str) -> Diagnostic {

@@ -3,8 +3,9 @@
 //! Place: after [`crate::fission`], when no block is left. Memory shared by the threads of a block becomes
 //! private to an iteration of the parallel loop.
 
+use crate::blocks::is_cooperative;
 use crate::fission::thread_loops::block_memory;
-use crate::{Facts, Options, PassOutcome, cooperative};
+use crate::{Facts, Options, PassOutcome};
 use gradus_ir::{
     AllocaStorage, Body, Builder, Code, Diagnostic, Flags, Op, OpKind, SpmdKind, Unit, Value,
 };
@@ -25,7 +26,7 @@ pub(crate) fn run(
                     kind: SpmdKind::Grid,
                     ..
                 }
-            ) && !cooperative::is_cooperative(body, *op)
+            ) && !is_cooperative(body, *op)
         })
         .collect();
     let mut findings = PassOutcome::default();

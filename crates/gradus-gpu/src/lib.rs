@@ -24,6 +24,9 @@
 //! No pass needs a proof of uniform barriers: CUDA leaves divergent barriers undefined, and exited threads
 //! do not count.
 //!
+//! Layers, each importing earlier ones only: `blocks`, `addresses`, `warp`, `report`, `fission`, `opt`; `cooperative`
+//! and `grid_to_loops` stand beside `opt`.
+//!
 //! # Invariants
 //! A function with a kernel that cannot be split keeps its old body, and the diagnostic states the place and
 //! the reason. Nothing recurses over nesting.
@@ -31,6 +34,7 @@
 #![deny(missing_docs)]
 
 mod addresses;
+mod blocks;
 mod cooperative;
 mod fission;
 mod grid_to_loops;
@@ -297,17 +301,6 @@ pub fn team_to_loops(
         alias: &AliasOptions::default(),
     };
     fission::team_to_rank_loops(unit, body, &facts, team)
-}
-
-/// The blocks of a body to be turned into loops, in program order. Blocks with cooperative threads are
-/// excluded.
-fn blocks_to_lower(body: &Body) -> Vec<Op> {
-    let is_block = |op: &Op| {
-        let kind = SpmdKind::Block;
-        let block = matches!(body.kind(*op), OpKind::Spmd { kind: own, .. } if *own == kind);
-        block && !cooperative::is_cooperative(body, *op)
-    };
-    body.walk(body.root()).filter(is_block).collect()
 }
 
 /// Returns whether an op is a grid or a block.

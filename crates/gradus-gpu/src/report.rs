@@ -4,11 +4,11 @@
 //! becomes loops. Positions follow the source order. A loop-carried value therefore counts as carried by the
 //! loop, not again at each barrier.
 
-use crate::fission::skeleton::Skeleton;
-use crate::fission::sync_ops;
-use crate::fission::sync_ops::SyncScope;
-use crate::fission::thread_storage::ThreadStorage;
-use crate::fission::uniformity::Uniformity;
+use crate::blocks::skeleton::Skeleton;
+use crate::blocks::sync_ops;
+use crate::blocks::sync_ops::SyncScope;
+use crate::blocks::thread_storage::ThreadStorage;
+use crate::blocks::uniformity::Uniformity;
 use gradus_ir::{Body, Op, OpKind, SourceSpan, Unit, Value};
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
-//! Address analysis of kernels: thread disjointness, launch accesses.
+//! Address analysis of kernels: thread disjointness, thread strides, launch accesses.
 
-pub(crate) mod kernel_reads;
 pub(crate) mod launch_addresses;
 pub(crate) mod thread_disjointness;
+pub(crate) mod thread_strides;

@@ -9,8 +9,8 @@
 //! Type-based alias facts and `restrict` are not used. A block may reuse an array for another type after a
 //! barrier, and the promises of a thread about its pointers say little about other threads.
 
-use crate::fission::skeleton::Skeleton;
-use crate::fission::uniformity::Uniformity;
+use crate::blocks::skeleton::Skeleton;
+use crate::blocks::uniformity::Uniformity;
 use gradus_analysis::{Alias, BaseValue, MemoryAccess, MemoryRegion, Monomial, Object, Poly};
 use gradus_ir::{AllocaStorage, Definition, MAX_BLOCK_THREADS, Op, OpKind, Value};
 

@@ -5,11 +5,12 @@
 //! under a divergent branch has a *mask*: a truth value per thread, true for active threads.
 
 use crate::Options;
+use crate::blocks::arms::{is_empty_arm, is_unreachable, live_terminator};
+use crate::blocks::skeleton::Skeleton;
+use crate::blocks::thread_storage::{ThreadStorage, element_count};
+use crate::blocks::uniformity::Uniformity;
 use crate::fission::segment::{SegmentOutputs, Test};
-use crate::fission::skeleton::Skeleton;
 use crate::fission::thread_loops::{Slot, ThreadRows, Threads, block_memory};
-use crate::fission::thread_storage::{ThreadStorage, element_count};
-use crate::fission::uniformity::Uniformity;
 use gradus_edit::{ValueMap, clone_op_within};
 use gradus_ir::{
     AllocaStorage, Body, Builder, ConstKind, Flags, Op, OpKind, Region, TypeId, Unit, Value,
@@ -530,27 +531,6 @@ impl SplitEmitter<'_> {
 fn is_undef(b: &Builder<'_>, value: Value) -> bool {
     let constant = b.body.as_const(value).map(|id| &b.unit.constant(id).kind);
     matches!(constant, Some(ConstKind::Undef | ConstKind::Poison))
-}
-
-/// Returns whether a region only terminates, and is the first such arm of its op that yields results: those
-/// are stored before the op, and the other arms overwrite them. An arm that consists of `unreachable` yields
-/// nothing and is always empty.
-pub(crate) fn is_empty_arm(body: &Body, region: Region) -> bool {
-    let only_ends = |region: &Region| body.first(*region) == body.last(*region);
-    let is_dead = |region: &Region| live_terminator(body, *region).is_none();
-    let arms = body.owner(region).map(|op| body.op_regions(op));
-    let first = arms.and_then(|arms| arms.iter().find(|r| only_ends(r) && !is_dead(r)));
-    only_ends(&region) && (is_dead(&region) || first == Some(&region))
-}
-
-/// The terminator of a region, unless `unreachable` (which has no operands).
-pub(crate) fn live_terminator(body: &Body, region: Region) -> Option<Op> {
-    body.last(region).filter(|end| !is_unreachable(body, *end))
-}
-
-/// Returns whether a terminator is unreachable.
-fn is_unreachable(body: &Body, end: Op) -> bool {
-    matches!(body.kind(end), OpKind::Unreachable)
 }
 
 fn set_insertion_point(b: &mut Builder<'_>, place: InsertionPoint) {

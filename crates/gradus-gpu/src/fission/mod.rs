@@ -4,27 +4,25 @@
 //! keeps its condition per thread. A loop that contains a barrier runs while any thread is active, with a
 //! flag per thread. Branches and loops with a uniform condition keep their form.
 //!
-//! Steps: [`mod@crate::fission::prepare`], [`crate::opt::thread_interchange`] (loops split without a barrier), [`crate::fission::skeleton`] (split
-//! points), [`crate::fission::uniformity`] (uniformity), [`crate::fission::thread_storage`] (stored values), [`crate::fission::emit`] (the new code).
+//! Steps: [`mod@crate::blocks::prepare`], [`crate::fission::thread_interchange`] (loops split without a barrier), [`crate::blocks::skeleton`] (split
+//! points), [`crate::blocks::uniformity`] (uniformity), [`crate::blocks::thread_storage`] (stored values), [`crate::fission::emit`] (the new code).
 
 pub(crate) mod emit;
-pub(crate) mod prepare;
 pub(crate) mod segment;
-pub(crate) mod skeleton;
-pub(crate) mod sync_ops;
+pub(crate) mod thread_interchange;
 pub(crate) mod thread_loops;
-pub(crate) mod thread_storage;
-pub(crate) mod uniformity;
 
-use crate::addresses::kernel_reads::KernelReads;
+use crate::blocks::blocks_to_lower;
+use crate::blocks::kernel_reads::KernelReads;
+use crate::blocks::prepare::prepare;
+use crate::blocks::skeleton::Skeleton;
+use crate::blocks::uniformity::Uniformity;
+use crate::blocks::{thread_storage, uniformity};
 use crate::fission::emit::SplitPlan;
-use crate::fission::prepare::prepare;
-use crate::fission::skeleton::Skeleton;
-use crate::fission::uniformity::Uniformity;
-use crate::opt::thread_interchange::{InterchangeLoop, interchange_loops};
+use crate::fission::thread_interchange::{InterchangeLoop, interchange_loops};
 use crate::report::{self, KernelRecord};
 use crate::warp::races;
-use crate::{Facts, Options, PassOutcome, blocks_to_lower};
+use crate::{Facts, Options, PassOutcome};
 use gradus_analysis::PolyForms;
 use gradus_ir::{Body, Code, Diagnostic, Op, OpKind, Unit};
 

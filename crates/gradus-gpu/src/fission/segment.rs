@@ -1,9 +1,9 @@
 //! Emission of a segment as a loop over threads: values from other segments, the segment's ops, stores of
 //! live-out values, and masks for the following branches.
 
+use crate::blocks::thread_storage::is_cheap;
 use crate::fission::emit::{Frame, SplitEmitter};
 use crate::fission::thread_loops::{Slot, Thread, ThreadOrder};
-use crate::fission::thread_storage::is_cheap;
 use gradus_edit::{ValueMap, clone_op_within, is_removable};
 use gradus_ir::{
     AllocaStorage, BinaryOp, Body, Builder, CastOp, IntPredicate, Op, OpKind, TypeId, Value,

@@ -24,14 +24,15 @@
 //! need not be split. A split that values cross stores the values per thread. A split without stored values
 //! turns a long loop into two short loops, which vectorise better, and stays.
 
-use crate::addresses::kernel_reads::KernelReads;
 use crate::addresses::thread_disjointness::ThreadAccesses;
-use crate::fission::skeleton::Skeleton;
-use crate::fission::thread_storage;
-use crate::fission::thread_storage::ThreadStorage;
-use crate::fission::uniformity::Uniformity;
+use crate::blocks::blocks_to_lower;
+use crate::blocks::kernel_reads::KernelReads;
+use crate::blocks::skeleton::Skeleton;
+use crate::blocks::thread_storage;
+use crate::blocks::thread_storage::ThreadStorage;
+use crate::blocks::uniformity::Uniformity;
 use crate::report::values_crossing;
-use crate::{Facts, Options, PassOutcome, blocks_to_lower};
+use crate::{Facts, Options, PassOutcome};
 use gradus_analysis::{AccessKind, Alias, AliasOptions, MemoryAccess, MemoryRegion, Object};
 use gradus_ir::{Body, Op, OpKind, Region, Unit};
 use std::collections::{HashMap, HashSet};

@@ -16,9 +16,10 @@
 //! outside the thread loop; no op in the anchor may write the element.
 
 use crate::addresses::thread_disjointness::sum_bounds;
-use crate::fission::skeleton::Skeleton;
-use crate::opt::thread_interchange::{ThreadStrides, ValueStride};
-use crate::{Facts, Options, PassOutcome, blocks_to_lower};
+use crate::addresses::thread_strides::{ThreadStrides, ValueStride};
+use crate::blocks::blocks_to_lower;
+use crate::blocks::skeleton::Skeleton;
+use crate::{Facts, Options, PassOutcome};
 use gradus_analysis::{Alias, BaseValue, Poly};
 use gradus_ir::externals::{ExternalFn, IntFn};
 use gradus_ir::{

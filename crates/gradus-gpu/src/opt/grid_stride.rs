@@ -9,11 +9,12 @@
 //! threads are visibly contiguous after thread interchange. Arithmetic stays in the integer's width, and
 //! wraps like the original sum.
 //!
-//! Place: before [`crate::fission`], which selects these loops in [`crate::opt::thread_interchange`].
+//! Place: before [`crate::fission`], which selects these loops in [`crate::fission::thread_interchange`].
 
-use crate::fission::emit::live_terminator;
-use crate::opt::thread_interchange::{ThreadStrides, ValueStride};
-use crate::{Facts, Options, PassOutcome, blocks_to_lower};
+use crate::addresses::thread_strides::{ThreadStrides, ValueStride};
+use crate::blocks::arms::live_terminator;
+use crate::blocks::blocks_to_lower;
+use crate::{Facts, Options, PassOutcome};
 use gradus_ir::{BinaryOp, Body, Builder, Op, OpKind, Unit, Value};
 
 /// Runs the pass.

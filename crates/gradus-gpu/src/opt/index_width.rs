@@ -14,8 +14,9 @@
 //! rank plus or minus a constant stays, because compilers track such sums. Addresses without a constant
 //! thread stride stay: such accesses are gathers, and narrow indices gather faster.
 
-use crate::opt::thread_interchange::{ThreadStrides, ValueStride};
-use crate::{Facts, Options, PassOutcome, blocks_to_lower};
+use crate::addresses::thread_strides::{ThreadStrides, ValueStride};
+use crate::blocks::blocks_to_lower;
+use crate::{Facts, Options, PassOutcome};
 use gradus_analysis::{Alias, Intervals};
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{BinaryOp, Body, Builder, CastOp, Flags, Op, OpKind, TypeId, Unit, Value};

@@ -20,8 +20,8 @@
 //! Place: before all other passes, which see a single kernel. The code is duplicated; long kernels are
 //! skipped.
 
-use crate::addresses::kernel_reads::is_observable;
 use crate::addresses::launch_addresses::{LaunchAddresses, Spot};
+use crate::blocks::kernel_reads::is_observable;
 use crate::host_launches::{LAUNCH_BEGIN, Launch, is_call_of};
 use crate::{Facts, Options, PassOutcome};
 use gradus_analysis::{Alias, AliasOptions, BaseValue, MemoryAccess, MemoryRegion};

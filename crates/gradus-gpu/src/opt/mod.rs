@@ -7,5 +7,4 @@ pub(crate) mod index_width;
 pub(crate) mod launch_fusion;
 pub(crate) mod sparse_thread_loops;
 pub(crate) mod speculative_search;
-pub(crate) mod thread_interchange;
 pub(crate) mod uniform_guards;

@@ -16,7 +16,7 @@
 //! Place: after [`crate::grid_to_loops`]. Candidates are loops that carry only their index, write nothing, and load a
 //! single element per index. Functions with a sanitizer attribute are skipped.
 
-use crate::fission::emit::live_terminator;
+use crate::blocks::arms::live_terminator;
 use crate::{Facts, Options, PassOutcome};
 use gradus_analysis::{Alias, BaseValue};
 use gradus_edit::{ValueMap, clone_op_within, is_speculatable};

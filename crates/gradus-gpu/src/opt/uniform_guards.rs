@@ -13,15 +13,16 @@
 //! The loop reads memory that the kernel does not write, or does not write before the loop; a concurrent
 //! write by another thread would be a race.
 //!
-//! Place: before barrier removal and fission. Loops in uniform branches need no guard; [`crate::fission::uniformity`]
+//! Place: before barrier removal and fission. Loops in uniform branches need no guard; [`crate::blocks::uniformity`]
 //! makes such loops run once.
 
-use crate::addresses::kernel_reads::KernelReads;
+use crate::blocks::is_cooperative;
+use crate::blocks::kernel_reads::KernelReads;
+use crate::blocks::skeleton::Skeleton;
+use crate::blocks::uniformity::Uniformity;
 use crate::fission::segment::Test;
-use crate::fission::skeleton::Skeleton;
 use crate::fission::thread_loops::zext_to_i64;
-use crate::fission::uniformity::Uniformity;
-use crate::{Facts, Options, PassOutcome, cooperative};
+use crate::{Facts, Options, PassOutcome};
 use gradus_edit::{ValueMap, clone_op_within, is_pure};
 use gradus_ir::{
     BinaryOp, Body, Builder, CastOp, IntPredicate, Op, OpKind, Region, SpmdKind, TypeId, Unit,
@@ -45,7 +46,7 @@ pub(crate) fn run(
     for kind in [SpmdKind::Grid, SpmdKind::Block] {
         let is_home = |op: &Op| {
             matches!(body.kind(*op), OpKind::Spmd { kind: own, .. } if *own == kind)
-                && !cooperative::is_cooperative(body, *op)
+                && !is_cooperative(body, *op)
         };
         let homes: Vec<Op> = body.walk(body.root()).filter(is_home).collect();
         if homes.is_empty() {

@@ -13,9 +13,10 @@
 //! do not conflict. [`crate::opt::barrier_removal`] removes redundant barriers.
 //!
 //! Place: before [`crate::opt::uniform_guards`], which must not move code across the barriers. In a block that cannot be
-//! split ([`crate::fission::skeleton`]), the barrier is refused.
+//! split ([`crate::blocks::skeleton`]), the barrier is refused.
 
-use crate::{Facts, Options, PassOutcome, blocks_to_lower};
+use crate::blocks::blocks_to_lower;
+use crate::{Facts, Options, PassOutcome};
 use gradus_analysis::{Alias, Object};
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{AllocaStorage, BarrierScope, Body, Builder, Op, OpKind, Unit};

@@ -18,8 +18,8 @@
 //! Place: called by [`crate::fission`], after barrier removal: a removed barrier separates no conflicting
 //! accesses.
 
-use crate::fission::skeleton::Skeleton;
-use crate::fission::uniformity::Uniformity;
+use crate::blocks::skeleton::Skeleton;
+use crate::blocks::uniformity::Uniformity;
 use gradus_analysis::{BaseValue, Monomial, PolyForms};
 use gradus_ir::{
     AllocaStorage, BinaryOp, Body, CastOp, Code, Definition, Diagnostic, IntPredicate, Op, OpKind,

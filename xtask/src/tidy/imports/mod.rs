@@ -18,7 +18,6 @@ use std::collections::BTreeMap;
 const EXCEPTIONS: &[(&str, f64)] = &[
     ("crates/gradus", 62.0),
     ("crates/gradus-analysis", 33.0),
-    ("crates/gradus-gpu", 96.0),
     ("crates/gradus-interp", 99.0),
     ("crates/gradus-ir", 43.0),
     ("crates/gradus-llvm", 74.0),

@@ -2,16 +2,16 @@
 //!
 //! Place: after the skeleton, before the storage plan. A value is *uniform* if computed once for the block;
 //! in the code, *common*. An op of a skeleton region runs once if three conditions hold: the op writes
-//! nothing, all operands are uniform, and its loads are steady or early ([`crate::addresses::kernel_reads`]). Every other op
+//! nothing, all operands are uniform, and its loads are steady or early ([`crate::blocks::kernel_reads`]). Every other op
 //! runs per thread, and its results are per-thread values. A branch or loop of the skeleton is *divergent*
 //! if its condition is a per-thread value.
 //!
 //! A worklist computes the greatest solution: every value is uniform until a per-thread value reaches the
 //! value.
 
-use crate::addresses::kernel_reads::KernelReads;
-use crate::fission::skeleton::Skeleton;
-use crate::fission::sync_ops::SyncScope;
+use crate::blocks::kernel_reads::KernelReads;
+use crate::blocks::skeleton::Skeleton;
+use crate::blocks::sync_ops::SyncScope;
 use gradus_edit::is_pure;
 use gradus_ir::{AllocaStorage, Body, EffectClass, Op, OpKind, Unit, Value};
 use std::collections::HashSet;

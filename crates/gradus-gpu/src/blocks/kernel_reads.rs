@@ -3,7 +3,7 @@
 //! thread writes the memory before its own load.
 
 use crate::Facts;
-use crate::fission::skeleton::Skeleton;
+use crate::blocks::skeleton::Skeleton;
 use gradus_analysis::{Alias, MemoryAccess};
 use gradus_edit::is_pure;
 use gradus_ir::{Body, Op, OpKind, Unit};

@@ -7,9 +7,9 @@
 //! region's own ops between two structural ops; a segment runs as a single loop over the threads. The
 //! *anchor* of a nested op is the enclosing op of a skeleton region.
 
-use crate::fission::emit::is_empty_arm;
-use crate::fission::sync_ops;
-use crate::fission::sync_ops::SyncScope;
+use crate::blocks::arms::is_empty_arm;
+use crate::blocks::sync_ops;
+use crate::blocks::sync_ops::SyncScope;
 use gradus_ir::{Body, Code, Diagnostic, Op, OpKind, Region, Unit};
 use std::collections::{HashMap, HashSet};
 

@@ -1,14 +1,14 @@
 //! Storage of per-thread values: each value live across a split is stored per thread or recomputed.
 //!
-//! Place: after [`crate::fission::uniformity`], before the split. The choice is a vertex min-cut. Values that cross a
+//! Place: after [`crate::blocks::uniformity`], before the split. The choice is a vertex min-cut. Values that cross a
 //! split are the sinks of a network in which values flow along cheap pure ops. Sources are values that can
 //! be computed only once (results of calls, of loads from written memory, of structured ops). The minimum
 //! cut is stored; values after the cut are recomputed in every segment that uses them. Ranks, uniform
 //! values, and the results and parameters of skeleton branches and loops cost nothing.
 
 use crate::Options;
-use crate::fission::skeleton::Skeleton;
-use crate::fission::uniformity::Uniformity;
+use crate::blocks::skeleton::Skeleton;
+use crate::blocks::uniformity::Uniformity;
 use crate::min_cut::Network;
 use gradus_edit::is_pure;
 use gradus_ir::externals::{ExternalFn, IntFn, MathFn};
