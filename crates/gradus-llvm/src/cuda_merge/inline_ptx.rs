@@ -1,8 +1,7 @@
 //! Inline PTX in device code: known instructions become functions ([`ptx`]), all others are refused.
 
-use super::calls_in;
-use super::launches::set_callee;
 use super::ptx::{self, OperandType};
+use crate::host::calls::{assembly, calls_in, set_callee};
 use crate::host::ffi::*;
 use crate::host::module::Host;
 use crate::host::pipeline::attribute_kind;
@@ -130,18 +129,6 @@ unsafe fn constraints(value: LLVMValueRef) -> String {
     unsafe {
         let mut len = 0;
         let start = LLVMGetInlineAsmConstraintString(value, &mut len);
-        text_of(start, len)
-    }
-}
-
-/// Returns the text of inline assembly.
-///
-/// # Safety
-/// `value` is live inline assembly.
-pub(crate) unsafe fn assembly(value: LLVMValueRef) -> String {
-    unsafe {
-        let mut len = 0;
-        let start = LLVMGetInlineAsmAsmString(value, &mut len);
         text_of(start, len)
     }
 }

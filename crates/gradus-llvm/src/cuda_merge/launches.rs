@@ -14,6 +14,7 @@
 //! stub call on one side of the branch.
 
 use super::add_attribute;
+use crate::host::calls::set_callee;
 use crate::host::ffi::*;
 use crate::host::module::Host;
 use gradus_ir::externals::LAUNCH_PREFIX;
@@ -421,11 +422,6 @@ unsafe fn calls_in_block(block: LLVMBasicBlockRef) -> Vec<LLVMValueRef> {
 
 unsafe fn function_of(inst: LLVMValueRef) -> LLVMValueRef {
     unsafe { LLVMGetBasicBlockParent(LLVMGetInstructionParent(inst)) }
-}
-
-/// Sets the callee of a call to a function of the same type.
-pub(crate) unsafe fn set_callee(call: LLVMValueRef, f: LLVMValueRef) {
-    unsafe { LLVMSetOperand(call, LLVMGetNumOperands(call) as u32 - 1, f) };
 }
 
 /// Returns the attributes of a function or call at an index.

@@ -4,7 +4,8 @@
 //! Runs before differentiation, which then sees a copy as `memcpy`. Programs without derivatives keep their
 //! calls.
 
-use super::launches::{calls_of, set_callee};
+use super::launches::calls_of;
+use crate::host::calls::set_callee;
 use crate::host::ffi::*;
 use crate::host::module::Host;
 use gradus_ir::Diagnostic;

@@ -27,9 +27,6 @@ mod retarget;
 mod separate;
 mod shift_semantics;
 
-pub(crate) use crate::cuda_merge::inline_ptx::assembly;
-pub(crate) use launches::set_callee;
-
 use crate::cuda_merge::inline_ptx::source_location;
 use crate::host::ffi::*;
 use crate::host::module::Host;
@@ -282,15 +279,6 @@ fn is_looked_up_by_name(name: &str) -> bool {
 fn is_shared_by_units(name: &str) -> bool {
     let name = name.strip_prefix(VARIABLE_PREFIX).unwrap_or(name);
     !name.starts_with("_Z") || retarget::is_external(name)
-}
-
-/// Returns the calls in a function, in order.
-///
-/// # Safety
-/// `f` is a live function.
-pub(crate) unsafe fn calls_in(f: LLVMValueRef) -> Vec<LLVMValueRef> {
-    let is_call = |inst: &LLVMValueRef| unsafe { !LLVMIsACallInst(*inst).is_null() };
-    instructions_in(f).filter(is_call).collect()
 }
 
 /// Checks that all called device functions have a body; without separate compilation, no other unit can

@@ -1,8 +1,9 @@
 //! Registration of kernels and variables with the CUDA driver: reads the host's registration calls and
 //! replaces the contents of the registering constructor.
 
+use super::is_shared_by_units;
 use super::launches::KernelStub;
-use super::{calls_in, is_shared_by_units};
+use crate::host::calls::calls_in;
 use crate::host::ffi::*;
 use crate::host::module::Host;
 use gradus_ir::externals::{KERNEL_PREFIX, VARIABLE_PREFIX};

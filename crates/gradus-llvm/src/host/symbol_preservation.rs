@@ -3,7 +3,7 @@
 //!
 //! LLVM would drop a requested `static` function before import if all calls are inlined. [`Host::expose`]
 //! makes the function external for the pipeline, and [`Host::restore`] resets the linkage afterwards.
-use crate::cuda_merge::calls_in;
+use crate::host::calls::calls_in;
 use crate::host::ffi::*;
 use crate::host::module::Host;
 use llvm_sys::core::*;

@@ -9,28 +9,11 @@ use gradus_ir::{
 use llvm_sys::core::*;
 use llvm_sys::debuginfo::*;
 use llvm_sys::prelude::*;
-use std::ffi::{c_char, c_void};
+use std::ffi::c_char;
 use std::ptr::null_mut;
 
 unsafe extern "C" {
-    fn gr_metadata_kinds(
-        ctx: LLVMContextRef,
-        sink: extern "C" fn(*mut c_void, *const c_char, usize),
-        data: *mut c_void,
-    );
     fn gr_location_function(location: LLVMMetadataRef, len: *mut usize) -> *const c_char;
-}
-
-extern "C" fn push_kind(names: *mut c_void, text: *const c_char, len: usize) {
-    let names = unsafe { &mut *names.cast::<Vec<String>>() };
-    names.push(unsafe { text_of(text, len) });
-}
-
-/// Returns the names of all metadata kinds of a context, by number.
-pub(crate) fn metadata_kinds(ctx: LLVMContextRef) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    unsafe { gr_metadata_kinds(ctx, push_kind, (&raw mut names).cast()) };
-    names
 }
 
 /// An operand of a metadata node.

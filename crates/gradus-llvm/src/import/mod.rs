@@ -20,11 +20,11 @@ mod unwritten;
 
 pub(crate) use body::SELECTOR_NAME;
 pub(crate) use instructions::FAST_SHIFT;
-pub(crate) use metadata::metadata_kinds;
 pub use refusal::Refusal;
 
 use crate::host::ffi::*;
 use crate::host::handle_tables::Tables;
+use crate::host::metadata_kinds::metadata_kinds;
 use crate::host::module::Host;
 use crate::host::pipeline::attribute_kind;
 use crate::prepare::fortran;
@@ -183,7 +183,7 @@ impl<'h> Importer<'h> {
                 coroutine: attribute_kind("presplitcoroutine"),
                 naked: attribute_kind("naked"),
             },
-            metadata_kinds: metadata::metadata_kinds(host.ctx),
+            metadata_kinds: metadata_kinds(host.ctx),
             copies_exit_blocks,
             const_ids: HashMap::new(),
             func_ids: HashMap::new(),

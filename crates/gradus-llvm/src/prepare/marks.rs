@@ -7,9 +7,9 @@
 //! differentiation.
 
 use crate::host::ffi::*;
+use crate::host::metadata_kinds::metadata_kinds;
 use crate::host::module::Host;
 use crate::host::symbols::path_of;
-use crate::import::metadata_kinds;
 use crate::prepare::global_registrations::{InitCell, read_cell};
 use gradus_ir::SourceSpan;
 use gradus_ir::externals::interface_keyword;

@@ -5,7 +5,7 @@
 //! leaves its function when it is lowered. Until then such an address is the result of a function without
 //! attributes that permit merging.
 
-use crate::cuda_merge::set_callee;
+use crate::host::calls::set_callee;
 use crate::host::ffi::{c_string, name_of};
 use crate::host::module::Host;
 use crate::host::pipeline::attribute_kind;

@@ -14,7 +14,7 @@
 //!
 //! Everything else stays unchanged.
 
-use crate::cuda_merge::{assembly, calls_in};
+use crate::host::calls::{assembly, calls_in};
 use crate::host::ffi::*;
 use crate::host::module::Host;
 use gradus_ir::mutant::{Mutant, is_planted};

@@ -20,7 +20,6 @@ const EXCEPTIONS: &[(&str, f64)] = &[
     ("crates/gradus-analysis", 33.0),
     ("crates/gradus-interp", 99.0),
     ("crates/gradus-ir", 43.0),
-    ("crates/gradus-llvm", 74.0),
     ("crates/gradus-pipeline", 44.0),
     ("crates/gradus-rt", 97.0),
     ("crates/gradus-testkit", 35.0),
