@@ -52,12 +52,13 @@ mod cuda_merge;
 mod export;
 pub mod host;
 pub mod import;
+pub mod pipeline;
 pub mod prepare;
 pub mod restructure;
 
 pub use crate::host::module::{Host, Message};
-pub use crate::host::pipeline::{OptLevel, Pipeline};
-pub use crate::host::target::Emit;
+pub use crate::host::target::{Emit, OptLevel};
+pub use crate::pipeline::Pipeline;
 pub use crate::prepare::global_registrations::{InitCell, PinnedCalls};
 pub use crate::prepare::marks::{
     Bearer, MarkForm, Marked, MarkedInstructions, annotation_location,

@@ -1,10 +1,10 @@
 //! Inline PTX in device code: known instructions become functions ([`ptx`]), all others are refused.
 
 use super::ptx::{self, OperandType};
+use crate::host::attributes::attribute_kind;
 use crate::host::calls::{assembly, calls_in, set_callee};
 use crate::host::ffi::*;
 use crate::host::module::Host;
-use crate::host::pipeline::attribute_kind;
 use gradus_ir::{Code, Diagnostic, SourceSpan};
 use llvm_sys::core::*;
 use llvm_sys::linker::LLVMLinkModules2;

@@ -4,9 +4,9 @@
 use super::add_attribute;
 use super::launches::calls_of;
 use crate::cuda_merge::inline_ptx::source_location;
+use crate::host::attributes::attribute_kind;
 use crate::host::ffi::*;
 use crate::host::module::Host;
-use crate::host::pipeline::attribute_kind;
 use gradus_ir::externals::{
     DEVICE_PREFIX, ExternalFn, KERNEL_PREFIX, SHARED_DYNAMIC_PREFIX, SHARED_PREFIX, lookup,
 };

@@ -3,9 +3,9 @@
 //! as parameters; launches without known sizes call it, too.
 
 use crate::cuda_merge::inline_thread_queries::functions_using;
+use crate::host::attributes::attribute_kind;
 use crate::host::ffi::*;
 use crate::host::module::Host;
-use crate::host::pipeline::attribute_kind;
 use gradus_ir::externals::{ENTRY_PREFIX, LAUNCH_PREFIX, RUN_PREFIX, SHARED_PREFIX};
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;

@@ -28,9 +28,9 @@ mod separate;
 mod shift_semantics;
 
 use crate::cuda_merge::inline_ptx::source_location;
+use crate::host::attributes::attribute_kind;
 use crate::host::ffi::*;
 use crate::host::module::Host;
-use crate::host::pipeline::attribute_kind;
 use gradus_ir::externals::{
     DEVICE_PREFIX, ExternalFn, GpuFn, KERNEL_PREFIX, LAUNCH_PREFIX, RUN_PREFIX,
     SHARED_DYNAMIC_PREFIX, SHARED_PREFIX, VARIABLE_PREFIX, differentiation_call, lookup,

@@ -1,7 +1,7 @@
 //! Translates the unit's attributes and metadata to LLVM.
 use super::Exporter;
+use crate::host::attributes::attribute_kind;
 use crate::host::ffi::*;
-use crate::host::pipeline::attribute_kind;
 use gradus_ir::{
     Attr, AttrValue, AttrsId, Diagnostic, MetaId, POINTEE_ATTR, ScopeId, TbaaTag, TbaaTypeId,
 };

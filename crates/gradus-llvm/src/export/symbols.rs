@@ -1,7 +1,7 @@
 //! Declares and defines the functions and variables that the unit added.
 use super::Exporter;
+use crate::host::attributes::attribute_kind;
 use crate::host::ffi::*;
-use crate::host::pipeline::attribute_kind;
 use gradus_ir::{
     Body, Diagnostic, Entity, FuncId, Function, Global, Initializer, Linkage, OpKind, Symbol,
 };

@@ -5,8 +5,7 @@
 //! corrupt the process, so tests run user code in a child process.
 use crate::host::ffi::*;
 use crate::host::module::Host;
-use crate::host::pipeline::OptLevel;
-use crate::host::target::{TargetMachine, initialise_targets};
+use crate::host::target::{OptLevel, TargetMachine, initialise_targets};
 use gradus_ir::{Code, Diagnostic};
 use llvm_sys::LLVMTypeKind;
 use llvm_sys::core::*;

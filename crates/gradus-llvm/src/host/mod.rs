@@ -1,5 +1,6 @@
 //! The LLVM module, its symbols and targets, and handles into LLVM.
 
+pub(crate) mod attributes;
 pub(crate) mod calls;
 pub(crate) mod derivatives_only;
 pub(crate) mod ffi;
@@ -9,7 +10,6 @@ pub mod jit;
 pub(crate) mod metadata_kinds;
 pub mod module;
 pub mod op_histogram;
-pub mod pipeline;
 pub mod pristine_bodies;
 pub(crate) mod reachable;
 pub mod symbol_preservation;

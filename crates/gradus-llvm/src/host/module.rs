@@ -2,7 +2,7 @@
 //! whole.
 //!
 //! Flow: read (bitcode, text, objects with embedded bitcode) → link further inputs → pipelines
-//! ([`crate::host::pipeline`]) → import → export → verify → object, assembly, bitcode or text.
+//! ([`crate::pipeline`]) → import → export → verify → object, assembly, bitcode or text.
 //!
 //! # Invariants
 //! - The context outlives the module.
@@ -251,6 +251,17 @@ impl Host {
             LLVMGetNamedFunctionWithLength(self.module, name.as_ptr().cast(), name.len())
         };
         (!f.is_null()).then_some(f)
+    }
+
+    /// Returns every function of the module, in module order.
+    pub(crate) fn functions(&self) -> Vec<LLVMValueRef> {
+        let mut all = Vec::new();
+        let mut f = unsafe { LLVMGetFirstFunction(self.module) };
+        while !f.is_null() {
+            all.push(f);
+            f = unsafe { LLVMGetNextFunction(f) };
+        }
+        all
     }
 
     /// Returns an error of `what` and the errors that LLVM reported meanwhile.

@@ -6,9 +6,9 @@
 //! normal execution, or by `longjmp`. The rule therefore applies only if the function cannot unwind or no
 //! reachable handler catches, and if no reachable code calls `setjmp`. Programs with kernels are walked in
 //! full, because GPU queries in all functions are rewritten.
+use crate::host::attributes::attribute_kind;
 use crate::host::ffi::*;
 use crate::host::module::Host;
-use crate::host::pipeline::attribute_kind;
 use gradus_ir::externals::{ExceptionFn, ExternalFn, KERNEL_PREFIX, is_cpp_text_function, lookup};
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;

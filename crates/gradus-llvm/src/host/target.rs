@@ -1,7 +1,6 @@
-//! Code generation: the target machine of a module, objects and assembly.
+//! Code generation: optimisation levels, the target machine of a module, objects and assembly.
 use crate::host::ffi::*;
 use crate::host::module::Host;
-use crate::host::pipeline::OptLevel;
 use gradus_ir::{Code, Diagnostic};
 use llvm_sys::core::*;
 use llvm_sys::orc2::LLVMOrcJITTargetMachineBuilderCreateFromTargetMachine;
@@ -11,6 +10,19 @@ use llvm_sys::target::*;
 use llvm_sys::target_machine::*;
 use std::ptr::null_mut;
 use std::sync::Once;
+
+/// An optimisation level of LLVM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OptLevel {
+    /// `-O0`
+    O0,
+    /// `-O1`
+    O1,
+    /// `-O2`
+    O2,
+    /// `-O3`
+    O3,
+}
 
 /// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

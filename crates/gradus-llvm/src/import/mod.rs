@@ -22,11 +22,11 @@ pub(crate) use body::SELECTOR_NAME;
 pub(crate) use instructions::FAST_SHIFT;
 pub use refusal::Refusal;
 
+use crate::host::attributes::attribute_kind;
 use crate::host::ffi::*;
 use crate::host::handle_tables::Tables;
 use crate::host::metadata_kinds::metadata_kinds;
 use crate::host::module::Host;
-use crate::host::pipeline::attribute_kind;
 use crate::prepare::fortran;
 use crate::restructure;
 use gradus_ir::externals::QUERY_SYMBOL;

@@ -6,9 +6,9 @@
 //! code may call a function with constructs (through a pointer, or recursively), so raising never assumes
 //! that all callers are known.
 
+use crate::host::attributes::attribute_kind;
 use crate::host::ffi::name_of;
 use crate::host::module::Host;
-use crate::host::pipeline::attribute_kind;
 use gradus_ir::externals::{ExternalFn, lookup};
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;

@@ -1,9 +1,9 @@
 //! Registrations through global variables: initialisers as scalar cells, functions that must survive the
 //! early pipeline unchanged, and strings among a call's arguments.
 
+use crate::host::attributes::attribute_kind;
 use crate::host::ffi::*;
 use crate::host::module::Host;
-use crate::host::pipeline::attribute_kind;
 use crate::host::symbol_preservation::Exposed;
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;

@@ -6,9 +6,9 @@
 //! differentiated function reaches, including C++ templates and inline functions. All other functions are
 //! inlined by LLVM's default.
 
+use crate::host::attributes::attribute_kind;
 use crate::host::ffi::*;
 use crate::host::module::Host;
-use crate::host::pipeline::attribute_kind;
 use crate::prepare::libstdcxx_vectors;
 use gradus_ir::externals::{
     ExternalFn, OpenMpFn, TAPE_PUSH, TAPE_RELEASE, differentiation_call, is_cpp_text_function,

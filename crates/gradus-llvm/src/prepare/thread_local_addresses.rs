@@ -5,10 +5,10 @@
 //! leaves its function when it is lowered. Until then such an address is the result of a function without
 //! attributes that permit merging.
 
+use crate::host::attributes::attribute_kind;
 use crate::host::calls::set_callee;
 use crate::host::ffi::{c_string, name_of};
 use crate::host::module::Host;
-use crate::host::pipeline::attribute_kind;
 use gradus_ir::externals::THREAD_LOCAL_ADDRESS;
 use llvm_sys::LLVMAttributeFunctionIndex;
 use llvm_sys::core::*;

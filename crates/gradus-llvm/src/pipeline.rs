@@ -3,27 +3,14 @@
 //! Some combinations of passes crash LLVM (for example `unify-loop-exits` before `lower-switch`), so
 //! pipelines are not composed at run time. The early pipelines bring the program into a form suitable for
 //! import and differentiation; the late pipelines are LLVM's own `-O` levels, run after export.
+use crate::host::attributes::attribute_kind;
 use crate::host::ffi::*;
 use crate::host::module::Host;
-use crate::host::target::TargetMachine;
+use crate::host::target::{OptLevel, TargetMachine};
 use gradus_ir::{Code, Diagnostic};
 use llvm_sys::core::*;
-use llvm_sys::prelude::*;
 use llvm_sys::transforms::pass_builder::*;
 use llvm_sys::{LLVMAttributeFunctionIndex, LLVMAttributeIndex};
-
-/// An optimisation level of LLVM.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum OptLevel {
-    /// `-O0`
-    O0,
-    /// `-O1`
-    O1,
-    /// `-O2`
-    O2,
-    /// `-O3`
-    O3,
-}
 
 /// A pipeline of the fixed list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -206,22 +193,6 @@ impl Host {
             }
         }
     }
-
-    /// Returns every function of the module, in module order.
-    pub(crate) fn functions(&self) -> Vec<LLVMValueRef> {
-        let mut all = Vec::new();
-        let mut f = unsafe { LLVMGetFirstFunction(self.module) };
-        while !f.is_null() {
-            all.push(f);
-            f = unsafe { LLVMGetNextFunction(f) };
-        }
-        all
-    }
 }
 
 const FUNCTION: LLVMAttributeIndex = LLVMAttributeFunctionIndex;
-
-/// Returns LLVM's number of the attribute called `name`.
-pub(crate) fn attribute_kind(name: &str) -> u32 {
-    unsafe { LLVMGetEnumAttributeKindForName(name.as_ptr().cast(), name.len()) }
-}
