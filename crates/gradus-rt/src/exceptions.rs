@@ -8,7 +8,8 @@
 //! `std::uncaught_exceptions`. An exception leaves the count of the catching thread and joins the count of
 //! the rethrowing thread. The run time's functions are weak references, null in a program without C++.
 
-use crate::tasks::{Scope, gr_sync};
+use crate::pool::scope::Scope;
+use crate::tasks::gr_sync;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, Ordering};
 

@@ -20,9 +20,9 @@
 //! - `unsafe` belongs to the C interface; every entry states the caller's obligations.
 #![deny(missing_docs)]
 
-mod backoff;
 pub mod cuda;
 pub mod exceptions;
+mod foreign_library;
 pub mod loops;
 pub mod omp;
 pub mod pool;

@@ -4,15 +4,17 @@
 //! latter is chosen if a part of the program runs on the OpenMP library anyway: two pools would compete for
 //! the processor cores. The linker makes the choice ([`uses_libomp`]).
 
+pub(crate) mod backoff;
 mod current_cpu;
 mod direct_handoff;
 mod external_submit;
 mod idle;
 mod libomp;
 mod rayon_pool;
+pub mod scope;
 
 use crate::cuda::faults;
-use crate::tasks::Scope;
+use crate::pool::scope::Scope;
 use crate::thread_context;
 use std::ffi::{CStr, CString};
 use std::sync::OnceLock;
@@ -237,6 +239,19 @@ pub(crate) fn run_team(size: u32, work: &(dyn Fn(u32, u32) + Sync)) {
     match uses_libomp() {
         true => libomp::gather(size, work),
         false => rayon_pool::gather(size, work),
+    }
+}
+
+/// Aborts: a rank has no thread, and other ranks of the team may wait for the rank.
+pub(crate) fn abort_without_thread() -> ! {
+    abort_with(c"gradus: cannot create a thread for a parallel region\n")
+}
+
+fn abort_with(text: &CStr) -> ! {
+    // SAFETY: the text is valid, and nothing unwinds through this library.
+    unsafe {
+        libc::write(2, text.as_ptr().cast(), text.count_bytes());
+        libc::abort()
     }
 }
 

@@ -1,20 +1,13 @@
 //! Fork-join: two calls in parallel, and scopes with any number of tasks.
 
-use crate::{SendPtr, backoff, pool, thread_context, tsan};
+use crate::pool::backoff;
+use crate::pool::scope::Scope;
+use crate::{SendPtr, pool, thread_context, tsan};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Body of a task.
 pub type Task = unsafe extern "C" fn(context: *mut c_void);
-
-/// A group of tasks with a common sync. Initialised with zeros; [`gr_sync`] must be the last call on the
-/// scope before its memory is released.
-#[repr(C)]
-#[derive(Debug, Default)]
-pub struct Scope {
-    /// Number of tasks in progress.
-    open: AtomicUsize,
-}
 
 /// Runs `first` and `second`, possibly in parallel; returns when both have ended.
 ///

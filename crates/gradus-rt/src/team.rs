@@ -6,11 +6,13 @@
 //! if the pool has enough, else new threads. A team inside a region has a single rank, as OpenMP gives
 //! nested regions one thread, unless the program allowed more active levels.
 
+use crate::foreign_library;
+use crate::omp::queries;
 use crate::omp::schedule::{AtomicSchedule, Kind};
-use crate::omp::{foreign_library, queries};
-use crate::{SendPtr, backoff, pool, thread_context, tsan};
+use crate::pool::backoff;
+use crate::{SendPtr, pool, thread_context, tsan};
 use std::cell::Cell;
-use std::ffi::{CStr, c_void};
+use std::ffi::c_void;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
@@ -363,25 +365,12 @@ fn run_on_threads(size: u32, run: &(dyn Fn(&Member, u32) + Sync)) {
             let thread = std::thread::Builder::new().stack_size(pool::STACK_BYTES);
             if thread.spawn_scoped(scope, move || rank(number)).is_err() {
                 // The ranks already started wait for the missing rank: the program cannot continue.
-                abort_without_thread();
+                pool::abort_without_thread();
             }
         }
         rank(0);
     });
     tsan::acquire(team.fence());
-}
-
-/// Aborts: a rank has no thread, and other ranks of the team may wait for the rank.
-pub(crate) fn abort_without_thread() -> ! {
-    abort_with(c"gradus: cannot create a thread for a parallel region\n")
-}
-
-fn abort_with(text: &CStr) -> ! {
-    // SAFETY: the text is valid, and nothing unwinds through this library.
-    unsafe {
-        libc::write(2, text.as_ptr().cast(), text.count_bytes());
-        libc::abort()
-    }
 }
 
 /// Team barrier: every rank arrives before any rank continues.

@@ -9,9 +9,9 @@
 //! block waits until some worker starts the block.
 
 use super::faults;
-use crate::backoff;
 use crate::cuda::fiber_stacks::{Stack, Stacks, switch};
 use crate::loops::parallel_for::gr_for;
+use crate::pool::backoff;
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::ptr::null_mut;

@@ -5,7 +5,8 @@
 //! before acquiring the lock. A thread that polls in successive critical sections may occupy a processor
 //! that another thread needs: each thread yields to the system periodically.
 
-use crate::{backoff, tsan};
+use crate::pool::backoff;
+use crate::tsan;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -6,8 +6,8 @@
 //! report the same maximum number of threads ([`pool`] ensures agreement): a program allocates an element
 //! per thread, and reads all elements.
 
-use crate::omp::foreign_library;
-use crate::omp::foreign_library::{Function, call};
+use crate::foreign_library;
+use crate::foreign_library::{Function, call};
 use crate::team::{BeginContext, EnclosingRegions};
 use crate::{pool, thread_context};
 use std::sync::atomic::{AtomicI32, Ordering};

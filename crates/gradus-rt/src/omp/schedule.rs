@@ -1,7 +1,7 @@
 //! Run-time schedule of loops (`schedule(runtime)`): from `OMP_SCHEDULE`, or from `omp_set_schedule`, which
 //! inside a team applies to that team. The default is `static`, as in LLVM's library.
 
-use crate::omp::foreign_library::{Function, call};
+use crate::foreign_library::{Function, call};
 use crate::thread_context;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};

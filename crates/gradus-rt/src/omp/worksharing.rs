@@ -4,9 +4,9 @@
 //! The chunks equal those of lowered loops, and code that relies on the assignment of iterations to ranks
 //! stays correct. Outside teams of this library, the OpenMP library does the work.
 
+use crate::foreign_library;
+use crate::foreign_library::{Function, call};
 use crate::omp::critical::{Lock, gr_lock, gr_unlock};
-use crate::omp::foreign_library;
-use crate::omp::foreign_library::{Function, call};
 use crate::team::{Dispatch, Member, round_up_to_chunk};
 use crate::thread_context;
 use std::ffi::c_void;

@@ -7,7 +7,7 @@
 
 use super::idle::{self, IdleWorkers};
 use super::run_one_task;
-use crate::backoff::{MAX_SPIN, POLLS_PER_CLOCK};
+use crate::pool::backoff::{MAX_SPIN, POLLS_PER_CLOCK};
 use std::cell::UnsafeCell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};

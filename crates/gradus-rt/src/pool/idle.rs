@@ -27,7 +27,7 @@
 //! caller run their own work while waiting. For work of a thread that cannot run the work itself, a sleeper
 //! is always woken ([`IdleWorkers::wake_one_always`]).
 
-use crate::backoff::{MAX_SPIN, POLLS_PER_CLOCK};
+use crate::pool::backoff::{MAX_SPIN, POLLS_PER_CLOCK};
 use crate::pool::direct_handoff;
 use crate::pool::direct_handoff::{Head, POLLS_PER_STEAL};
 use crate::pool::{

@@ -12,10 +12,11 @@
 //! libraries provide.
 
 use super::requested_workers;
-use crate::omp::foreign_library;
-use crate::omp::foreign_library::{Function, call};
-use crate::tasks::Scope;
-use crate::{backoff, thread_context, tsan};
+use crate::foreign_library;
+use crate::foreign_library::{Function, call};
+use crate::pool::backoff;
+use crate::pool::scope::Scope;
+use crate::{thread_context, tsan};
 use crossbeam_deque::{Steal, Stealer, Worker};
 use std::cell::Cell;
 use std::ffi::c_void;

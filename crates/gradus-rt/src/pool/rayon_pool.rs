@@ -14,8 +14,8 @@
 
 use super::idle::{self, IdleWorkers};
 use super::{STACK_BYTES, requested_workers};
-use crate::backoff;
-use crate::backoff::Progress;
+use crate::pool::backoff;
+use crate::pool::backoff::Progress;
 use crate::pool::direct_handoff::Piece;
 use crate::pool::external_submit;
 use crate::{SendPtr, thread_context, tsan};
@@ -272,7 +272,7 @@ pub(super) fn gather(size: u32, work: &(dyn Fn(u32, u32) + Sync)) {
                     let thread = std::thread::Builder::new().stack_size(super::STACK_BYTES);
                     let rank = move || tsan::with_accesses_ignored(|| work(rank, size));
                     if thread.spawn_scoped(threads, rank).is_err() {
-                        crate::team::abort_without_thread();
+                        super::abort_without_thread();
                     }
                 });
                 current_idle_workers().wake_all();
