@@ -23,6 +23,7 @@
 pub mod cuda;
 pub mod exceptions;
 mod foreign_library;
+mod kernel_faults;
 pub mod loops;
 pub mod omp;
 pub mod pool;

@@ -13,7 +13,7 @@ mod libomp;
 mod rayon_pool;
 pub mod scope;
 
-use crate::cuda::faults;
+use crate::kernel_faults;
 use crate::pool::scope::Scope;
 use crate::thread_context;
 use std::ffi::{CStr, CString};
@@ -195,7 +195,7 @@ pub(crate) fn needs_stealable_work() -> bool {
 /// Runs `work` on a worker: on the calling thread if the thread is a worker, or if no other thread could or
 /// may run `work`.
 pub(crate) fn on_worker<R: Send>(work: impl FnOnce() -> R + Send) -> R {
-    faults::without_recovery(|| match uses_libomp() {
+    kernel_faults::without_recovery(|| match uses_libomp() {
         true if thread_context::keeps_tasks_local() => work(),
         true => libomp::on_worker(work),
         false => rayon_pool::on_worker(work),

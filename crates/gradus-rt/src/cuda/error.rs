@@ -2,9 +2,9 @@
 //! persists for the whole process until the device is reset.
 
 use super::Status;
+use crate::kernel_faults;
 use std::cell::Cell;
 use std::ffi::{CStr, c_char};
-use std::sync::atomic::{AtomicI32, Ordering};
 
 /// Defines the errors: the name after `cudaError`, the number, the text.
 macro_rules! errors {
@@ -163,12 +163,11 @@ thread_local! {
     static LAST_ERROR: Cell<Status> = const { Cell::new(0) };
 }
 
-/// The error of a failed kernel; 0 if none failed.
-static KERNEL_FAILURE: AtomicI32 = AtomicI32::new(0);
+const _: () = assert!(Error::IllegalAddress as Status == kernel_faults::ILLEGAL_ADDRESS);
 
 /// Runs a call of the interface and returns its status; after a kernel failure `work` does not run.
 pub(super) fn api_call(work: impl FnOnce() -> Result<(), Error>) -> Status {
-    let sticky = KERNEL_FAILURE.load(Ordering::Relaxed);
+    let sticky = kernel_faults::kernel_failure();
     if sticky != 0 {
         return sticky;
     }
@@ -185,28 +184,15 @@ pub(super) fn set_last(error: Error) -> Status {
     error as Status
 }
 
-/// Records a kernel failure, which every later call returns.
-#[cold]
-pub(super) fn set_kernel_failure(error: Error) {
-    // The first failure is reported.
-    let _ =
-        KERNEL_FAILURE.compare_exchange(0, error as Status, Ordering::Relaxed, Ordering::Relaxed);
-}
-
-/// Returns true if a kernel failed.
-pub(super) fn has_kernel_failure() -> bool {
-    KERNEL_FAILURE.load(Ordering::Relaxed) != 0
-}
-
 /// Clears all errors, as after a device reset.
 pub(super) fn clear_errors() {
-    KERNEL_FAILURE.store(0, Ordering::Relaxed);
+    kernel_faults::clear_kernel_failure();
     LAST_ERROR.set(0);
 }
 
 /// The last error of the calling thread, or the kernel failure.
 pub(super) fn last_error() -> Status {
-    match KERNEL_FAILURE.load(Ordering::Relaxed) {
+    match kernel_faults::kernel_failure() {
         0 => LAST_ERROR.get(),
         sticky => sticky,
     }

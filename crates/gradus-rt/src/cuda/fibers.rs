@@ -8,8 +8,8 @@
 //! waits for an earlier block waits for a block in progress or finished. A fiber that waits for a later
 //! block waits until some worker starts the block.
 
-use super::faults;
 use crate::cuda::fiber_stacks::{Stack, Stacks, switch};
+use crate::kernel_faults;
 use crate::loops::parallel_for::gr_for;
 use crate::pool::backoff;
 use std::cell::Cell;
@@ -267,7 +267,7 @@ impl Block {
         let before = RUNNING.replace(&raw mut turn);
         // A fault on the fiber's stack cannot continue on the worker's stack; the fiber runs outside the
         // kernel's guard.
-        faults::without_recovery(|| {
+        kernel_faults::without_recovery(|| {
             // SAFETY: the stack was prepared for a thread, or was saved when the fiber ran last.
             unsafe { switch(&raw mut turn.worker, to) }
         });

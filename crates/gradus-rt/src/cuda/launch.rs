@@ -5,10 +5,10 @@
 use super::Status;
 use super::device::{MAX_BLOCK, MAX_GRID, MAX_THREADS, SHARED_OPTIN};
 use super::error::{self, Error, api_call};
-use super::faults::{self, SavedState};
 use super::kernels::{self, Kernel};
 use super::profile;
 use super::types::Dim3;
+use crate::kernel_faults::{self, SavedState};
 use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
 
@@ -102,7 +102,7 @@ fn check_kernel_limits(
 
 /// Begins a launch inlined in the program. Returns 0 if the launch is valid, else the error, which becomes
 /// the last error. Returns a second time, with the error, if the kernel makes an invalid access
-/// ([`faults`]).
+/// ([`kernel_faults`]).
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 #[unsafe(no_mangle)]
 #[unsafe(naked)]
@@ -172,7 +172,7 @@ extern "C" fn begin_launch(
         let kernel = kernels::find(stub)?;
         check_kernel_limits(kernel, size(gx, gy, gz), size(bx, by, bz), shared)?;
         profile::begin(kernel.name);
-        faults::begin(*place);
+        kernel_faults::begin(*place);
         Ok(())
     })
 }
@@ -207,7 +207,7 @@ extern "C" fn __gr_launch_with(
 /// Ends a launch, copy or fill inlined in the program.
 #[unsafe(no_mangle)]
 extern "C" fn __gr_activity_end() {
-    faults::end();
+    kernel_faults::end();
     profile::end();
 }
 
@@ -230,11 +230,11 @@ unsafe extern "C" fn cudaLaunchKernel(
                 sizes: [sizes(grid), sizes(block)],
                 shared: shared as u64,
             };
-            faults::machine::install_handlers();
+            kernel_faults::machine::install_handlers();
             // SAFETY: `run_entry` receives the launch, which lives until the call returns.
-            unsafe { faults::run(run_entry, 0, 0, (&raw mut by_address).cast()) };
+            unsafe { kernel_faults::run(run_entry, 0, 0, (&raw mut by_address).cast()) };
         });
-        match error::has_kernel_failure() {
+        match kernel_faults::has_kernel_failure() {
             true => Err(Error::IllegalAddress),
             false => Ok(()),
         }

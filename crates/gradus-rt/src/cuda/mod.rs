@@ -9,7 +9,6 @@ mod arrays;
 mod copies;
 mod device;
 mod error;
-pub(crate) mod faults;
 mod fiber_stacks;
 mod fibers;
 mod kernels;

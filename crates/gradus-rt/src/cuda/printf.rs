@@ -1,6 +1,8 @@
 //! Kernel output: `printf` from clang's packed arguments, failed assertions, and clocks.
 
-use super::error::{self, Error};
+use super::Status;
+use super::error::Error;
+use crate::kernel_faults;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::OnceLock;
 use std::time::Instant;
@@ -181,7 +183,7 @@ unsafe extern "C" fn __gr_assertfail(
     write_stderr(&format!(
         "{file}:{line}: {function}: Assertion `{message}` failed.\n"
     ));
-    error::set_kernel_failure(Error::Assert);
+    kernel_faults::set_kernel_failure(Error::Assert as Status);
 }
 
 /// Nanoseconds since the first call.

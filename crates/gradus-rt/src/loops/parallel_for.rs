@@ -3,7 +3,7 @@
 //! A loop is divided into leaves. The worker runs leaf after leaf while no thread needs work; then the
 //! remaining leaves are distributed to all workers ([`crate::loops::partition`]).
 
-use crate::cuda::faults;
+use crate::kernel_faults;
 use crate::loops::adaptive_serial;
 use crate::loops::partition;
 use crate::loops::partition::{Leaves, MIN_FORCED_LEAVES};
@@ -76,7 +76,7 @@ unsafe fn run_body(kernel: bool, body: RangeBody, lo: i64, hi: i64, context: *mu
     // SAFETY: promised by the caller.
     unsafe {
         match kernel {
-            true => faults::run(body, lo, hi, context),
+            true => kernel_faults::run(body, lo, hi, context),
             false => body(lo, hi, context),
         }
     }
@@ -125,7 +125,7 @@ pub unsafe extern "C" fn gr_for(
     if hi <= lo {
         return;
     }
-    let kernel = faults::is_in_kernel();
+    let kernel = kernel_faults::is_in_kernel();
     if thread_context::runs_loops_alone() {
         // SAFETY: promised by the caller.
         return unsafe { run_body(kernel, body, lo, hi, context) };

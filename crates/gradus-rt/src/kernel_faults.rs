@@ -1,4 +1,4 @@
-//! Invalid memory accesses in kernels: converted to a CUDA error, without terminating the program.
+//! Faults of CUDA kernels: an invalid memory access becomes a CUDA error, without terminating the program.
 //!
 //! The system reports an invalid access to the thread by a signal. If the thread runs a kernel, all later
 //! calls return the error. The thread continues after the kernel, or after its part of the kernel, in a
@@ -6,14 +6,21 @@
 //! threads go to the previous handler, too.
 //!
 //! Two kinds of states are saved. A launch inlined in the program runs in place, after
-//! [`__gr_launch_begin`](super::launch), which then returns a second time, with the error. [`run`] calls a
+//! `__gr_launch_begin` (`cuda/launch.rs`), which then returns a second time, with the error. [`run`] calls a
 //! part of a grid. Work that does not belong to the kernel runs without a saved state ([`without_recovery`]).
 //!
 //! On other machines and systems a fault terminates the program.
+//!
+//! The loops and the pool, below [`crate::cuda`], run parts of kernels. The kernel failure therefore stands
+//! here, as a number; `cuda/error.rs` has the table of errors.
 
 use std::cell::Cell;
-use std::ffi::c_void;
+use std::ffi::{c_int, c_void};
 use std::ptr::null;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+/// CUDA's number of the error of an invalid access (`cudaErrorIllegalAddress`).
+pub(crate) const ILLEGAL_ADDRESS: c_int = 700;
 
 /// A part of a kernel, with the signature that `gr_for` takes.
 type Part = unsafe extern "C" fn(lo: i64, hi: i64, context: *mut c_void);
@@ -35,20 +42,45 @@ thread_local! {
     static RECOVERY_STATE: Cell<*const SavedState> = const { Cell::new(null()) };
 }
 
+/// The error of a failed kernel; 0 if none failed.
+static KERNEL_FAILURE: AtomicI32 = AtomicI32::new(0);
+
+/// The error of a failed kernel; 0 if none failed.
+pub(crate) fn kernel_failure() -> c_int {
+    KERNEL_FAILURE.load(Ordering::Relaxed)
+}
+
+/// Records a kernel failure, which every later call returns.
+#[cold]
+pub(crate) fn set_kernel_failure(error: c_int) {
+    // The first failure is reported.
+    let _ = KERNEL_FAILURE.compare_exchange(0, error, Ordering::Relaxed, Ordering::Relaxed);
+}
+
+/// Returns true if a kernel failed.
+pub(crate) fn has_kernel_failure() -> bool {
+    KERNEL_FAILURE.load(Ordering::Relaxed) != 0
+}
+
+/// Clears the kernel failure.
+pub(crate) fn clear_kernel_failure() {
+    KERNEL_FAILURE.store(0, Ordering::Relaxed);
+}
+
 /// Returns true if the calling thread runs a kernel.
 pub(crate) fn is_in_kernel() -> bool {
     !RECOVERY_STATE.get().is_null()
 }
 
 /// Begins a kernel on the calling thread, until [`end`]. After a fault the thread continues at `place`.
-pub(super) fn begin(place: SavedState) {
+pub(crate) fn begin(place: SavedState) {
     machine::install_handlers();
     LAUNCH.set(place);
     RECOVERY_STATE.set(LAUNCH.with(|launch| launch.as_ptr().cast_const()));
 }
 
 /// Ends the kernel.
-pub(super) fn end() {
+pub(crate) fn end() {
     RECOVERY_STATE.set(null());
 }
 
@@ -65,7 +97,7 @@ pub(crate) fn without_recovery<R>(work: impl FnOnce() -> R) -> R {
 /// # Safety
 /// The caller may run the part with the given arguments.
 pub(crate) unsafe fn run(part: Part, lo: i64, hi: i64, context: *mut c_void) {
-    if super::error::has_kernel_failure() {
+    if has_kernel_failure() {
         return;
     }
     let mut place = SavedState::default();
@@ -85,9 +117,8 @@ pub(crate) unsafe fn run(part: Part, lo: i64, hi: i64, context: *mut c_void) {
 }
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-pub(super) mod machine {
-    use super::{Part, RECOVERY_STATE, SavedState};
-    use crate::cuda::error::{Error, set_kernel_failure};
+pub(crate) mod machine {
+    use super::{ILLEGAL_ADDRESS, Part, RECOVERY_STATE, SavedState, set_kernel_failure};
     use libc::{
         REG_EFL, REG_R12, REG_R13, REG_R14, REG_R15, REG_RAX, REG_RBP, REG_RBX, REG_RIP, REG_RSP,
         SA_SIGINFO, SIG_DFL, SIG_IGN, SIGBUS, SIGSEGV, c_int, sigaction, siginfo_t, ucontext_t,
@@ -160,13 +191,13 @@ pub(super) mod machine {
                 return forward_to_previous_handler(signal, info, context);
             }
             RECOVERY_STATE.set(null());
-            set_kernel_failure(Error::IllegalAddress);
+            set_kernel_failure(ILLEGAL_ADDRESS);
             let place = *guard;
             let registers = &mut (*context.cast::<ucontext_t>()).uc_mcontext.gregs;
             let mut set = |register: c_int, value: u64| registers[register as usize] = value as i64;
             set(REG_RSP, place.stack);
             set(REG_RIP, place.code);
-            set(REG_RAX, Error::IllegalAddress as u64);
+            set(REG_RAX, ILLEGAL_ADDRESS as u64);
             for (register, value) in [REG_RBX, REG_RBP, REG_R12, REG_R13, REG_R14, REG_R15]
                 .into_iter()
                 .zip(place.callee_saved)
@@ -217,7 +248,7 @@ pub(super) mod machine {
 }
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
-pub(super) mod machine {
+pub(crate) mod machine {
     use super::{Part, SavedState};
     use std::ffi::c_void;
 
