@@ -4,7 +4,8 @@
 //! The answer must agree with the threads that run concurrently ([`crate::omp::queries`]). Every entry that
 //! creates parallel work sets the context of the executing thread, and restores the context at the end.
 
-use crate::team::Member;
+use crate::foreign_library;
+use crate::team_state::Member;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -111,7 +112,7 @@ fn with_context<R>(depth: u32, member: *const Member, wanted: u32, work: impl Fn
         is_parallel: true,
         in_region: true,
         member,
-        foreign_level: crate::foreign_library::level(),
+        foreign_level: foreign_library::level(),
         is_final: false,
         requested_threads: wanted,
         is_serial_region: false,
@@ -168,7 +169,7 @@ pub extern "C" fn gr_enter() -> bool {
     if enters {
         CONTEXT.set(ThreadContext {
             is_parallel: true,
-            foreign_level: crate::foreign_library::level(),
+            foreign_level: foreign_library::level(),
             ..before
         });
     }
@@ -219,6 +220,6 @@ pub extern "C" fn gr_in_region() -> i32 {
     match (here.in_region, here.member.is_null()) {
         (true, false) => 2,
         (true, true) => 1,
-        _ => crate::foreign_library::has_threads().into(),
+        _ => foreign_library::has_threads().into(),
     }
 }

@@ -3,7 +3,8 @@
 use gradus_rt::loops::parallel_for::gr_for;
 use gradus_rt::omp::queries::__wrap_omp_set_num_threads;
 use gradus_rt::pool::{gr_worker, gr_workers};
-use gradus_rt::team::{Member, gr_barrier, gr_team};
+use gradus_rt::team::{gr_barrier, gr_team};
+use gradus_rt::team_state::Member;
 use std::ffi::c_void;
 use std::ptr::from_ref;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -8,7 +8,7 @@
 
 use crate::foreign_library;
 use crate::foreign_library::{Function, call};
-use crate::team::{BeginContext, EnclosingRegions};
+use crate::team_state::{BeginContext, EnclosingRegions};
 use crate::{pool, thread_context};
 use std::sync::atomic::{AtomicI32, Ordering};
 

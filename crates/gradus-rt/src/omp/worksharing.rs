@@ -7,7 +7,8 @@
 use crate::foreign_library;
 use crate::foreign_library::{Function, call};
 use crate::omp::critical::{Lock, gr_lock, gr_unlock};
-use crate::team::{Dispatch, Member, round_up_to_chunk};
+use crate::team::round_up_to_chunk;
+use crate::team_state::{Dispatch, Member};
 use crate::thread_context;
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;
