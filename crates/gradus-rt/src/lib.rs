@@ -21,6 +21,7 @@
 #![deny(missing_docs)]
 
 pub mod cuda;
+mod enclosing_regions;
 pub mod exceptions;
 mod foreign_library;
 mod kernel_faults;

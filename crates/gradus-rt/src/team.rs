@@ -7,11 +7,10 @@
 //! nested regions one thread, unless the program allowed more active levels.
 
 use crate::foreign_library;
-use crate::omp::queries;
 use crate::pool::backoff;
 use crate::runtime_schedule::{AtomicSchedule, Kind};
 use crate::team_state::{MAX_LOOPS_IN_PROGRESS, Member, Team};
-use crate::{SendPtr, pool, thread_context, tsan};
+use crate::{SendPtr, enclosing_regions, pool, thread_context, tsan};
 use std::ffi::c_void;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -140,8 +139,8 @@ impl Team {
     fn new(size: u32) -> Self {
         Team {
             size: AtomicU32::new(size),
-            enclosing: queries::enclosing_regions(),
-            begin_context: queries::begin_context(),
+            enclosing: enclosing_regions::enclosing_regions(),
+            begin_context: enclosing_regions::begin_context(),
             arrived: AtomicU32::new(0),
             generation: AtomicU32::new(0),
             claimed_singles: AtomicU64::new(0),
@@ -208,13 +207,13 @@ pub extern "C" fn gr_ranks(wanted: i32) -> i32 {
 fn rank_count(wanted: i32) -> u32 {
     let ours = thread_context::depth() > 0 || thread_context::is_region_without_ranks();
     let ranks = match (ours || foreign_library::has_threads(), wanted) {
-        (true, _) if !queries::may_nest() => 1,
-        (false, _) if queries::is_serial() => 1,
-        (true, 0) => queries::nested_thread_count(),
+        (true, _) if !enclosing_regions::may_nest() => 1,
+        (false, _) if enclosing_regions::is_serial() => 1,
+        (true, 0) => enclosing_regions::nested_thread_count(),
         (false, 0) => pool::gr_workers().unsigned_abs(),
         (_, wanted) => wanted.unsigned_abs(),
     };
-    ranks.min(queries::remaining_threads())
+    ranks.min(enclosing_regions::remaining_threads())
 }
 
 /// Runs a team on the workers.

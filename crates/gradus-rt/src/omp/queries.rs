@@ -6,27 +6,14 @@
 //! report the same maximum number of threads ([`pool`] ensures agreement): a program allocates an element
 //! per thread, and reads all elements.
 
+use crate::enclosing_regions::{
+    active_level, begin_context, enclosing_regions, level, max_active_levels, nested_thread_count,
+    number_and_count, query_library, set_max_active_levels,
+};
 use crate::foreign_library;
 use crate::foreign_library::{Function, call};
-use crate::team_state::{BeginContext, EnclosingRegions};
+use crate::team_state::BeginContext;
 use crate::{pool, thread_context};
-use std::sync::atomic::{AtomicI32, Ordering};
-
-/// The thread number and the number of threads, for work of this library.
-fn number_and_count() -> Option<(i32, i32)> {
-    let here = thread_context::current();
-    if !here.is_parallel || here.foreign_level != foreign_library::level() {
-        return None;
-    }
-    // SAFETY: a member lives while any thread's context refers to it.
-    match unsafe { here.member.as_ref() } {
-        Some(member) => {
-            let number = |n: u32| i32::try_from(n).unwrap_or(i32::MAX);
-            Some((number(member.rank), number(member.team().size())))
-        }
-        None => Some((pool::gr_worker(), pool::gr_workers())),
-    }
-}
 
 /// [`number_and_count`], for a program that may store data under the number.
 fn query_number_and_count() -> Option<(i32, i32)> {
@@ -44,10 +31,6 @@ fn innermost_region() -> Option<(i32, i32)> {
     } else {
         place
     })
-}
-
-fn query_library(function: Function, otherwise: i32) -> i32 {
-    function.find().map_or(otherwise, |f| call!(f, () -> i32,))
 }
 
 fn thread_number(function: Function) -> i32 {
@@ -79,78 +62,6 @@ fn in_parallel(function: Function) -> i32 {
         || query_library(function, 0),
         |_| i32::from(enclosing_regions().active > 0),
     )
-}
-
-/// The enclosing regions of this library.
-pub(crate) fn enclosing_regions() -> EnclosingRegions {
-    let Some((_, threads)) = number_and_count() else {
-        return EnclosingRegions::default();
-    };
-    // SAFETY: a member lives while any thread's context refers to it.
-    let member = unsafe { thread_context::current().member.as_ref() };
-    let further = member
-        .map(|member| member.team().enclosing)
-        .unwrap_or_default();
-    EnclosingRegions {
-        levels: further.levels + 1,
-        active: further.active + i32::from(threads > 1),
-        threads: further
-            .threads
-            .max(1)
-            .saturating_mul(threads.unsigned_abs()),
-    }
-}
-
-/// Upper bound on the threads of a region begun here, so that all nested regions together stay within the
-/// thread limit.
-pub(crate) fn remaining_threads() -> u32 {
-    let limit = u32::try_from(pool::thread_limit()).unwrap_or(u32::MAX);
-    match limit {
-        u32::MAX => limit,
-        _ => (limit / enclosing_regions().threads.max(1)).max(1),
-    }
-}
-
-/// Subtracts the region that runs on OpenMP threads: the OpenMP library counts that region itself.
-fn without_library_region(ours: i32) -> i32 {
-    match pool::is_in_foreign_region() {
-        true => (ours - 1).max(0),
-        false => ours,
-    }
-}
-
-fn level(function: Function) -> i32 {
-    query_library(function, 0) + without_library_region(enclosing_regions().levels)
-}
-
-fn active_level(function: Function) -> i32 {
-    query_library(function, 0) + without_library_region(enclosing_regions().active)
-}
-
-/// The program's last setting of the maximum number of active levels; negative if unset. The OpenMP library
-/// stores the setting per thread, and workers are not threads of the OpenMP library.
-static MAX_ACTIVE_LEVELS: AtomicI32 = AtomicI32::new(-1);
-
-fn max_active_levels(function: Function) -> i32 {
-    match MAX_ACTIVE_LEVELS.load(Ordering::Relaxed) {
-        set if set >= 0 => set,
-        _ => query_library(function, 1),
-    }
-}
-
-/// Returns whether no region may have several threads.
-pub(crate) fn is_serial() -> bool {
-    MAX_ACTIVE_LEVELS.load(Ordering::Relaxed) == 0
-}
-
-/// Sets the maximum number of nested regions with several threads.
-fn set_max_active_levels(function: Function, argument: i32, levels: i32) {
-    if levels >= 0 {
-        MAX_ACTIVE_LEVELS.store(levels, Ordering::Relaxed);
-    }
-    if let Some(f) = function.find() {
-        call!(f, (i32), argument);
-    }
 }
 
 fn is_final(function: Function) -> i32 {
@@ -221,24 +132,6 @@ pub extern "C" fn gr_in_final() -> i32 {
     is_final(Function::InFinal)
 }
 
-/// Returns whether a nested region begun here may have several threads.
-pub(crate) fn may_nest() -> bool {
-    let folded = i32::from(thread_context::is_region_without_ranks());
-    !foreign_library::is_one_of_teams()
-        && active_level(Function::ActiveLevel) + folded < max_active_levels(Function::MostLevels)
-}
-
-/// The default thread count of a nested region begun here.
-pub(crate) fn nested_thread_count() -> u32 {
-    match thread_context::current().requested_threads {
-        0 => u32::try_from(pool::requested_workers_at(
-            __wrap_omp_get_level() + i32::from(thread_context::is_region_without_ranks()),
-        ))
-        .unwrap_or(1),
-        set => set,
-    }
-}
-
 /// Number of threads of the enclosing region at a level.
 #[unsafe(no_mangle)]
 pub extern "C" fn __wrap_omp_get_team_size(level: i32) -> i32 {
@@ -282,18 +175,6 @@ const NO_CONTEXT: BeginContext = BeginContext {
     member: std::ptr::null(),
     wanted: 0,
 };
-
-/// The current context, for a team that begins here.
-pub(crate) fn begin_context() -> BeginContext {
-    BeginContext {
-        place: number_and_count(),
-        member: thread_context::current().member,
-        wanted: match number_and_count() {
-            Some(_) => thread_context::current().requested_threads,
-            None => 0,
-        },
-    }
-}
 
 /// Sets the thread count of later regions.
 #[unsafe(no_mangle)]

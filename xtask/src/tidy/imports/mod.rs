@@ -21,7 +21,6 @@ const EXCEPTIONS: &[(&str, f64)] = &[
     ("crates/gradus-interp", 99.0),
     ("crates/gradus-ir", 43.0),
     ("crates/gradus-pipeline", 44.0),
-    ("crates/gradus-rt", 97.0),
     ("crates/gradus-testkit", 35.0),
 ];
 
