@@ -47,14 +47,12 @@ mod points_to;
 mod scev;
 mod type_analysis;
 mod types;
+mod view;
 
 pub use crate::activity::memory::{
-    Activity, ArgActivity, MemoryActivity, Request, ShadowPresence, ShadowState, View,
+    Activity, ArgActivity, MemoryActivity, Request, ShadowPresence, ShadowState,
 };
 
-pub use crate::activity::flow_graph::{
-    ValueAccess, call_result, value_accesses, visible_call_result,
-};
 pub use crate::activity::torn_writes::TornWrites;
 pub use crate::activity::values::{BodyActivity, CallActivity, Variant};
 pub use crate::call_graph::{CallGraph, CallSite, Callee, Component, address_taken_functions};
@@ -78,6 +76,9 @@ pub use crate::memory::local_points_to::{
     Object, ObjectId, PointsTo, PointsToTarget, Targets, UNKNOWN,
 };
 pub use crate::memory::tbaa_conflicts::TbaaConflicts;
+pub use crate::memory::value_accesses::{
+    ValueAccess, call_result, value_accesses, visible_call_result,
+};
 pub use crate::points_to::alias_sets::{
     AliasSet, AliasSetId, AliasSets, CellRef, CellState, CopyBytes, MemoryOrigin,
 };
@@ -88,3 +89,4 @@ pub use crate::type_analysis::type_map::{
 };
 pub use crate::types::flat_aggregates::{FlatScalar, FlatTypes};
 pub use crate::types::lattice::CellType;
+pub use crate::view::View;

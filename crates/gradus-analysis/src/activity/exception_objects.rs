@@ -5,10 +5,9 @@
 //! has no shadow either, if every handler only reads its caught object. Nothing in such an object carries a
 //! derivative or leads to memory with derivatives.
 
-use crate::activity::flow_graph;
-use crate::activity::flow_graph::ValueAccess;
-use crate::activity::memory::View;
 use crate::call_graph::Callee;
+use crate::memory::value_accesses::{ValueAccess, call_result, value_accesses};
+use crate::view::View;
 use gradus_ir::externals::{ExceptionFn, ExternalFn};
 use gradus_ir::{Body, Op, OpKind, Value};
 
@@ -19,14 +18,14 @@ pub(crate) fn allocates_inactive_exception(
     op: Op,
     carries_nothing: impl Fn(Value) -> bool,
 ) -> bool {
-    let object = flow_graph::call_result(body, op);
+    let object = call_result(body, op);
     let made = known(facts, body, op) == Some(ExceptionFn::Allocate);
     object.filter(|_| made).is_some_and(|object| {
         has_only_uses(body, object, |op, place| match known(facts, body, op) {
             Some(ends) => matches!(ends, ExceptionFn::Throw | ExceptionFn::Free),
             None => {
                 let (mut stores, mut plain) = (false, true);
-                flow_graph::value_accesses(facts.unit, body, op, |touch| match touch {
+                value_accesses(facts.unit, body, op, |touch| match touch {
                     ValueAccess::Store { ptr, value } => {
                         stores |= ptr == place;
                         plain &= value != place && carries_nothing(value);
@@ -61,10 +60,10 @@ fn catches_read_only(facts: View<'_>, body: &Body, op: Op) -> bool {
     if known(facts, body, op) != Some(ExceptionFn::BeginCatch) {
         return true;
     }
-    flow_graph::call_result(body, op).is_none_or(|caught| {
+    call_result(body, op).is_none_or(|caught| {
         has_only_uses(body, caught, |op, place| {
             let mut loads = false;
-            flow_graph::value_accesses(facts.unit, body, op, |touch| {
+            value_accesses(facts.unit, body, op, |touch| {
                 loads |= matches!(touch, ValueAccess::Load { ptr, .. } if ptr == place);
             });
             loads

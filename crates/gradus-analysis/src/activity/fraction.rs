@@ -12,13 +12,15 @@
 //! conversion to a float whose mask depends on a fraction. Known approximations: the lanes of a vector
 //! share a mask, and all cells of an alias set share a mask.
 
-use crate::activity::flow_graph::{Flow, FlowNode, ValueAccess, call_result, value_accesses};
-use crate::activity::memory::{MemoryActivity, View};
+use crate::activity::flow_graph::{Flow, FlowNode};
+use crate::activity::memory::MemoryActivity;
 use crate::activity::partial_floats;
 use crate::activity::round_to_integer;
 use crate::call_graph::Callee;
 use crate::cfg::value_copies;
+use crate::memory::value_accesses::{ValueAccess, call_result, value_accesses};
 use crate::types::lattice;
+use crate::view::View;
 use gradus_ir::externals::{ExternalFn, IntFn};
 use gradus_ir::{
     BinaryOp, Body, CastOp, ConstKind, Definition, Diagnostic, FloatKind, FuncId, Op, OpKind, Type,

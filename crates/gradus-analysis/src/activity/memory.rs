@@ -8,11 +8,12 @@
 //!
 //! `values.rs` restores context sensitivity, one variant of a function at a time.
 
-use crate::activity::flow_graph::{Flow, ValueAccess, value_accesses};
+use crate::activity::flow_graph::Flow;
 use crate::activity::partial_floats::{FloatBitNodes, is_partial_float};
-use crate::call_graph::{CallGraph, Callee};
+use crate::call_graph::Callee;
+use crate::memory::value_accesses::{ValueAccess, value_accesses};
 use crate::points_to::alias_sets::{AliasSet, AliasSetId, AliasSets, MemoryOrigin};
-use crate::type_analysis::type_map::TypeMap;
+use crate::view::View;
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{
     Body, ConstKind, Definition, Diagnostic, Entity, FuncId, GlobalId, Op, OpKind, Type, Unit,
@@ -91,19 +92,6 @@ pub struct ArgActivity {
     pub active: bool,
     /// Shadow of the carried pointers.
     pub shadow: ShadowState,
-}
-
-/// The analyses of a call graph on which activity analysis builds.
-#[derive(Clone, Copy, Debug)]
-pub struct View<'a> {
-    /// The unit.
-    pub unit: &'a Unit,
-    /// The call graph.
-    pub closure: &'a CallGraph,
-    /// The alias sets.
-    pub memory: &'a AliasSets,
-    /// The types of memory cells and integers.
-    pub words: &'a TypeMap,
 }
 
 /// Activity of the memory of a call graph.

@@ -4,9 +4,9 @@
 //! the program reassembles from partial floats, bytewise in memory or by shifts, would have a zero
 //! derivative. The analysis reports such reassembly.
 
-use crate::activity::memory::View;
 use crate::points_to::alias_sets::CellRef;
 use crate::types::lattice;
+use crate::view::View;
 use gradus_ir::{Body, Code, Diagnostic, FuncId, Op, Unit};
 
 /// The flow-graph nodes of integers that hold bits of varied floats.

@@ -8,12 +8,13 @@
 //! in program order counts as executed before, regardless of branches. An op of an enclosing loop counts as
 //! executed in an earlier iteration. Writes to a function's own stack memory do not count.
 
-use crate::activity::flow_graph::{ValueAccess, value_accesses};
-use crate::activity::memory::{MemoryActivity, ShadowPresence, View};
+use crate::activity::memory::{MemoryActivity, ShadowPresence};
 use crate::call_graph::Callee;
 use crate::cfg::nesting::Nest;
 use crate::memory::effects::Effects;
+use crate::memory::value_accesses::{ValueAccess, value_accesses};
 use crate::points_to::alias_sets::{AliasSetId, MemoryOrigin};
+use crate::view::View;
 use gradus_ir::externals::{ExternalFn, MemoryFn};
 use gradus_ir::{Body, FuncId, Op, OpKind};
 use std::collections::HashSet;

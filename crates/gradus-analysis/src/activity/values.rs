@@ -11,11 +11,12 @@
 
 use crate::activity::exception_objects;
 use crate::activity::flow_graph;
-use crate::activity::flow_graph::ValueAccess;
-use crate::activity::memory::{ArgActivity, MemoryActivity, ShadowPresence, ShadowState, View};
+use crate::activity::memory::{ArgActivity, MemoryActivity, ShadowPresence, ShadowState};
 use crate::call_graph::Callee;
 use crate::cfg::value_copies;
+use crate::memory::value_accesses::{ValueAccess, call_result, value_accesses};
 use crate::points_to::alias_sets::{AliasSetId, MemoryOrigin};
+use crate::view::View;
 use gradus_ir::externals::{Effects, ExternalFn};
 use gradus_ir::{
     Body, CastOp, ConstKind, Definition, Diagnostic, Entity, FuncId, Op, OpKind, Unit, Value,
@@ -284,13 +285,13 @@ impl Solver<'_> {
                 }
             }
             OpKind::Call(_) | OpKind::Invoke(_) => {
-                if let Some(result) = flow_graph::call_result(body, op) {
+                if let Some(result) = call_result(body, op) {
                     self.add_call_shadow(op, result, passes, work);
                 }
             }
             _ => {}
         }
-        flow_graph::value_accesses(unit, body, op, |touch| {
+        value_accesses(unit, body, op, |touch| {
             if let ValueAccess::Load { ptr, value } = touch {
                 loads[ptr.index()].push(value);
             }
@@ -389,7 +390,7 @@ impl Solver<'_> {
         }
         let mut calls: HashMap<Value, Vec<Value>> = HashMap::new();
         for op in body.walk(body.root()) {
-            flow_graph::value_accesses(unit, body, op, |touch| {
+            value_accesses(unit, body, op, |touch| {
                 if let ValueAccess::Load { ptr, value } = touch
                     && self.loads_varied(ptr)
                     && self.carries_float(value)
@@ -426,8 +427,7 @@ impl Solver<'_> {
             // Not an error: the op is no call.
             return;
         };
-        let Some(result) = flow_graph::call_result(body, op).filter(|r| self.carries_float(*r))
-        else {
+        let Some(result) = call_result(body, op).filter(|r| self.carries_float(*r)) else {
             // Not an error: the call has no result with floats.
             return;
         };
@@ -471,7 +471,7 @@ impl Solver<'_> {
         let (unit, body) = (self.facts.unit, self.body);
         let mut work: Vec<Value> = Vec::new();
         for op in body.walk(body.root()) {
-            flow_graph::value_accesses(unit, body, op, |touch| {
+            value_accesses(unit, body, op, |touch| {
                 if let ValueAccess::Store { ptr, value } = touch
                     && self.shadow_of(ptr).is_some()
                 {
@@ -556,9 +556,7 @@ impl Solver<'_> {
             shadow: activity.shadow(value),
         };
         let args: Vec<ArgActivity> = unit.call_args(body, op).into_iter().map(state).collect();
-        let result = flow_graph::call_result(body, op)
-            .map(state)
-            .unwrap_or_default();
+        let result = call_result(body, op).map(state).unwrap_or_default();
         let variant = match self.facts.closure.callee(unit, body, op) {
             Some(Callee::Inside(func)) => Some(Variant {
                 func,

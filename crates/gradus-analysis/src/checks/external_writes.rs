@@ -2,12 +2,12 @@
 //! write globals visible to other files. It may also call back an escaped function of the program (a signal
 //! handler, a callback). Such writes have no known derivative.
 
-use crate::activity::flow_graph;
-use crate::activity::flow_graph::ValueAccess;
-use crate::activity::memory::{MemoryActivity, ShadowPresence, View};
+use crate::activity::memory::{MemoryActivity, ShadowPresence};
 use crate::call_graph::{CallSite, Callee};
 use crate::cfg::no_return::NoReturnRegions;
+use crate::memory::value_accesses::{ValueAccess, value_accesses};
 use crate::points_to::alias_sets::{AliasSetId, MemoryOrigin};
+use crate::view::View;
 use gradus_ir::{AttrValue, Body, Code, Diagnostic, FuncId, Linkage, Op, Unit};
 use std::collections::HashSet;
 
@@ -140,7 +140,7 @@ fn stores_to_active_set(
     op: Op,
 ) -> bool {
     let mut hit = false;
-    flow_graph::value_accesses(facts.unit, body, op, |touch| {
+    value_accesses(facts.unit, body, op, |touch| {
         if let ValueAccess::Store { ptr, .. } = touch {
             let class = facts.memory.alias_set(func, ptr);
             hit |= class.is_some_and(|class| is_active_set(classes, class));

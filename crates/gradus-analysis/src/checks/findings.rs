@@ -5,8 +5,7 @@
 //! merges.
 
 use crate::activity::flow_graph;
-use crate::activity::flow_graph::ValueAccess;
-use crate::activity::memory::{MemoryActivity, ShadowPresence, View};
+use crate::activity::memory::{MemoryActivity, ShadowPresence};
 use crate::activity::partial_floats;
 use crate::activity::values::{BodyActivity, Variant};
 use crate::call_graph::Callee;
@@ -15,6 +14,7 @@ use crate::calls::varargs;
 use crate::cfg::no_return::NoReturnRegions;
 use crate::checks::flang_advice;
 use crate::checks::unknown_callees;
+use crate::memory::value_accesses::{ValueAccess, call_result, value_accesses};
 use crate::points_to::alias_sets::AliasSetId;
 use crate::scev::poly;
 use crate::type_analysis::bit_ranges;
@@ -22,6 +22,7 @@ use crate::type_analysis::type_map::{BitRange, CopyKind, LaneKind};
 use crate::type_analysis::whole_float_moves;
 use crate::type_analysis::whole_float_moves::element_bit;
 use crate::types::lattice;
+use crate::view::View;
 use gradus_ir::externals::{
     CompilerIntrinsic, Effects, ExternalFn, GpuFn, IntFn, MemoryFn, SystemFn,
 };
@@ -230,7 +231,7 @@ impl Finder<'_> {
             OpKind::Call(_) | OpKind::Invoke(_) => self.check_call(op),
             _ => {}
         }
-        flow_graph::value_accesses(unit, body, op, |touch| {
+        value_accesses(unit, body, op, |touch| {
             let (ValueAccess::Load { ptr, value } | ValueAccess::Store { ptr, value }) = touch;
             self.check_opaque_move(op, ptr, value);
             self.check_interposable_alias(op, ptr, value);
@@ -488,7 +489,7 @@ impl Finder<'_> {
     fn check_call(&mut self, op: Op) {
         let (unit, body) = (self.facts.unit, self.body);
         let args = unit.call_args(body, op);
-        let result = flow_graph::call_result(body, op);
+        let result = call_result(body, op);
         if let (OpKind::Invoke(_), Some(result)) = (body.kind(op), result) {
             self.check_value(op, result);
         }
@@ -652,7 +653,7 @@ impl Finder<'_> {
             }
             _ => {}
         }
-        let result = flow_graph::call_result(self.body, op);
+        let result = call_result(self.body, op);
         let gives = result.is_some_and(|r| self.activity.active(r));
         let hits = gives || active && !effects.inactive || shadowed && writes(effects);
         if !effects.inactive && hits && !effects.is_pure() {
@@ -668,7 +669,7 @@ impl Finder<'_> {
             .into_iter()
             .flatten()
             .any(|id| only_reads(unit.attrs(id)));
-        let result = flow_graph::call_result(self.body, op);
+        let result = call_result(self.body, op);
         let gives = result.is_some_and(|r| {
             self.facts.words.carries_float(self.func, r) && self.body.has_uses(r)
                 || self.facts.words.carries_pointer(self.func, r)

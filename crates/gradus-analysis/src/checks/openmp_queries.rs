@@ -3,8 +3,8 @@
 //! The derivative has neither the tasks nor the regions of the primal. A query would return a different
 //! answer and may select different code. All code reachable from the request is checked, active or not.
 
-use crate::activity::memory::View;
 use crate::call_graph::Callee;
+use crate::view::View;
 use gradus_ir::externals::{ExternalFn, OpenMpFn};
 use gradus_ir::{Code, Diagnostic};
 

@@ -8,9 +8,9 @@
 //!
 //! A loaded address counts as memory of the caller, which may have allocated the block before.
 
-use crate::activity::flow_graph;
-use crate::activity::flow_graph::ValueAccess;
-use crate::activity::memory::{MemoryActivity, View};
+use crate::activity::memory::MemoryActivity;
+use crate::memory::value_accesses::{ValueAccess, value_accesses, visible_call_result};
+use crate::view::View;
 use gradus_ir::externals::ExternalFn;
 use gradus_ir::{Body, Op, OpKind, Unit, Value};
 use std::collections::HashSet;
@@ -26,7 +26,7 @@ pub fn writes_only_local_blocks(facts: View<'_>, classes: &MemoryActivity) -> bo
     for (func, body) in facts.closure.bodies(facts.unit) {
         let blocks = allocated(facts.unit, body);
         for op in body.walk(body.root()) {
-            flow_graph::value_accesses(facts.unit, body, op, |access| {
+            value_accesses(facts.unit, body, op, |access| {
                 let ValueAccess::Store { ptr, value } = access else {
                     // Not an error: loads write no memory.
                     return;
@@ -55,7 +55,7 @@ fn allocated(unit: &Unit, body: &Body) -> HashSet<Value> {
     };
     let calls = body.walk(body.root()).filter(is_allocation);
     calls
-        .filter_map(|op| flow_graph::visible_call_result(body, op))
+        .filter_map(|op| visible_call_result(body, op))
         .collect()
 }
 

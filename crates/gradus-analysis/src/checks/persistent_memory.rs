@@ -8,11 +8,11 @@
 //! through another, and the derivative would be lost. Such memory is refused too. A path may be a
 //! variable's name, if functions outside the differentiated code store its address.
 
-use crate::activity::flow_graph;
-use crate::activity::flow_graph::ValueAccess;
-use crate::activity::memory::{MemoryActivity, View};
+use crate::activity::memory::MemoryActivity;
+use crate::memory::value_accesses::{ValueAccess, value_accesses};
 use crate::points_to::alias_sets::{AliasSet, AliasSetId, MemoryOrigin};
 use crate::types::lattice::CellType;
+use crate::view::View;
 use gradus_ir::{Body, Code, Diagnostic, FuncId, GlobalId, Op, Symbol, Unit};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -258,7 +258,7 @@ fn blocks_with_active_loads(
     let mut read = BTreeSet::new();
     for (func, body) in facts.closure.bodies(facts.unit) {
         for op in body.walk(body.root()) {
-            flow_graph::value_accesses(facts.unit, body, op, |touch| {
+            value_accesses(facts.unit, body, op, |touch| {
                 let ValueAccess::Load { ptr, value } = touch else {
                     // Not an error: a store loads no address.
                     return;
@@ -416,7 +416,7 @@ fn first_pointer<'a>(facts: View<'a>, class: AliasSetId) -> Option<(FuncId, &'a 
         for op in body.walk(body.root()) {
             let leads = |value| facts.memory.alias_set(func, value) == Some(class);
             let mut taken = false;
-            flow_graph::value_accesses(facts.unit, body, op, |touch| match touch {
+            value_accesses(facts.unit, body, op, |touch| match touch {
                 ValueAccess::Load { value, .. } => taken |= leads(value),
                 ValueAccess::Store { value, .. } if leads(value) => {
                     put = put.or(Some((func, body, op)));
@@ -436,7 +436,7 @@ fn first_store<'a>(facts: View<'a>, class: AliasSetId) -> Option<(FuncId, &'a Bo
     for (func, body) in facts.closure.bodies(facts.unit) {
         for op in body.walk(body.root()) {
             let mut hit = false;
-            flow_graph::value_accesses(facts.unit, body, op, |touch| {
+            value_accesses(facts.unit, body, op, |touch| {
                 if let ValueAccess::Store { ptr, value } = touch {
                     hit |= facts.memory.alias_set(func, ptr) == Some(class)
                         && facts.words.carries_float(func, value);

@@ -9,14 +9,14 @@
 //! Step 1 records the cells written by stores. Step 2 follows byte copies, whose cells may lie at any
 //! offset of the target. Step 3 checks each read of an active float.
 
-use crate::activity::flow_graph;
-use crate::activity::flow_graph::ValueAccess;
-use crate::activity::memory::{MemoryActivity, View};
+use crate::activity::memory::MemoryActivity;
 use crate::activity::partial_floats;
 use crate::call_graph::Callee;
+use crate::memory::value_accesses::{ValueAccess, value_accesses};
 use crate::points_to::alias_sets::{AliasSetId, CellRef, MemoryOrigin};
 use crate::type_analysis::bit_ranges::kind_bytes;
 use crate::type_analysis::type_map::{BitRange, LaneKind};
+use crate::view::View;
 use gradus_ir::externals::{Effects, ExternalFn};
 use gradus_ir::{Body, Diagnostic, FloatKind, FuncId, Op};
 use std::collections::{HashMap, HashSet};
@@ -41,7 +41,7 @@ pub(crate) fn findings(facts: View<'_>, classes: &MemoryActivity) -> Vec<Diagnos
     for (func, body) in facts.closure.bodies(facts.unit) {
         for op in body.walk(body.root()) {
             let mut told = false;
-            flow_graph::value_accesses(facts.unit, body, op, |access| {
+            value_accesses(facts.unit, body, op, |access| {
                 let ValueAccess::Load { ptr, value } = access else {
                     // Not an error: a store reads no memory.
                     return;
@@ -90,7 +90,7 @@ impl StoredFloats {
         }
         for (func, body) in facts.closure.bodies(facts.unit) {
             for op in body.walk(body.root()) {
-                flow_graph::value_accesses(facts.unit, body, op, |access| {
+                value_accesses(facts.unit, body, op, |access| {
                     if let ValueAccess::Store { ptr, value } = access {
                         let lanes = facts.words.lanes(func, value);
                         for place in facts.memory.places(func, ptr).iter().flatten() {

@@ -5,10 +5,12 @@
 //! through integer arithmetic and memory. Each useful conversion to a float is a read of the text.
 //! Comparisons, lengths and addresses are step functions and have no bit edges.
 
-use crate::activity::flow_graph::{Flow, FlowNode, ValueAccess, value_accesses};
-use crate::activity::memory::{MemoryActivity, View};
+use crate::activity::flow_graph::{Flow, FlowNode};
+use crate::activity::memory::MemoryActivity;
+use crate::memory::value_accesses::{ValueAccess, value_accesses};
 use crate::points_to::alias_sets::AliasSetId;
 use crate::types::lattice;
+use crate::view::View;
 use gradus_ir::{Body, CastOp, FuncId, Op, OpKind, Value};
 use std::collections::HashSet;
 

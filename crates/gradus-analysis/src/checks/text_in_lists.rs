@@ -4,9 +4,9 @@
 //! Step 1 visits the calls. Step 2 marks the alias sets of the lists that the callees begin. Step 3 follows
 //! copies of lists. A function that reads numbers from a list itself is refused by GRD0034.
 
-use crate::activity::memory::View;
 use crate::call_graph::Callee;
 use crate::points_to::alias_sets::AliasSetId;
+use crate::view::View;
 use gradus_ir::externals::{CompilerIntrinsic, ExternalFn};
 use gradus_ir::{FuncId, Value};
 use std::collections::HashSet;

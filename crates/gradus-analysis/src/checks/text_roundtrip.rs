@@ -15,11 +15,13 @@
 //! `text_in_lists.rs` handles variadic wrappers, `text_digits.rs` numbers that the program assembles from
 //! digits.
 
-use crate::activity::flow_graph::{Flow, ValueAccess, call_result, value_accesses};
-use crate::activity::memory::{MemoryActivity, View};
+use crate::activity::flow_graph::Flow;
+use crate::activity::memory::MemoryActivity;
 use crate::call_graph::Callee;
 use crate::checks::{text_digits, text_in_lists};
+use crate::memory::value_accesses::{ValueAccess, call_result, value_accesses};
 use crate::points_to::alias_sets::{AliasSetId, MemoryOrigin};
+use crate::view::View;
 use gradus_ir::externals::{
     Effects, ExternalFn, SystemFn, TextFn, is_cpp_text_function, is_stream_variable,
     is_string_stream, reads_address_lists,

@@ -2,8 +2,9 @@
 //! call. Diagnostics about memory contents are therefore attributed to the callees. Regions that stay with
 //! OpenMP's library are treated alike, because the library passes shared variables as integers.
 
-use crate::activity::memory::{MemoryActivity, ShadowPresence, View};
+use crate::activity::memory::{MemoryActivity, ShadowPresence};
 use crate::call_graph::Callee;
+use crate::view::View;
 use gradus_ir::{Body, Code, Diagnostic, FuncId, Op, Severity};
 use std::collections::BTreeSet;
 

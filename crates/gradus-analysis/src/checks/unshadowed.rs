@@ -1,13 +1,13 @@
 //! Active values stored to memory without a shadow and read back: diagnostics with the memory's origin and
 //! a remedy.
 
-use crate::activity::flow_graph;
-use crate::activity::flow_graph::ValueAccess;
-use crate::activity::memory::{MemoryActivity, View};
+use crate::activity::memory::MemoryActivity;
 use crate::call_graph::{CallSite, Callee};
 use crate::checks::findings::{at, name_of};
 use crate::checks::persistent_memory;
+use crate::memory::value_accesses::{ValueAccess, call_result, value_accesses};
 use crate::points_to::alias_sets::{AliasSetId, MemoryOrigin};
+use crate::view::View;
 use gradus_ir::{Body, Code, Diagnostic, FuncId, GlobalId, Linkage, Op, OpKind, Unit, Value};
 use std::collections::HashSet;
 
@@ -32,7 +32,7 @@ pub(crate) fn memory_diagnostics(
     let mut told = HashSet::new();
     for (func, body) in facts.closure.bodies(facts.unit) {
         for op in body.walk(body.root()) {
-            flow_graph::value_accesses(facts.unit, body, op, |touch| {
+            value_accesses(facts.unit, body, op, |touch| {
                 let ValueAccess::Store { ptr, value } = touch else {
                     // Not an error: a load writes no memory.
                     return;
@@ -201,7 +201,7 @@ fn from_allocator(
     // Prefers the call whose result is the base of the store's address.
     let base = base_of(body, body.operand(store, 1));
     let direct = |site: &&&CallSite| {
-        site.caller == func && base.is_some() && flow_graph::call_result(body, site.op) == base
+        site.caller == func && base.is_some() && call_result(body, site.op) == base
     };
     let site = givers.iter().find(direct).or_else(|| givers.first())?;
     let caller = unit.functions[site.caller].body.as_deref()?;
@@ -247,7 +247,7 @@ fn returns_into(facts: View<'_>, class: AliasSetId, site: &CallSite) -> bool {
         Callee::Inside(_) | Callee::Foreign => false,
     };
     let body = unit.functions[site.caller].body.as_deref();
-    let result = body.and_then(|body| flow_graph::call_result(body, site.op));
+    let result = body.and_then(|body| call_result(body, site.op));
     not_seen
         && result.is_some_and(|result| {
             facts.words.carries_pointer(site.caller, result)

@@ -4,10 +4,11 @@
 //! LLVM's `readonly` covers only memory reachable from a parameter by address computations. An output with
 //! its address in memory (`y->p[i] = …`) is not covered.
 
-use crate::activity::memory::{View, written_alias_sets};
+use crate::activity::memory::written_alias_sets;
 use crate::call_graph::CallGraph;
 use crate::points_to::alias_sets::AliasSets;
 use crate::type_analysis::type_map::TypeMap;
+use crate::view::View;
 use gradus_ir::{Entity, FuncId, Unit};
 use std::collections::BTreeSet;
 

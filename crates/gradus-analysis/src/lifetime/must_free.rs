@@ -5,8 +5,8 @@
 //! pointer loaded after the block's address was stored. Loops, and null checks of the pointer, may enclose
 //! the free. If the allocating function has no such free, all of its callers must.
 
-use crate::activity::memory::View;
 use crate::points_to::alias_sets::{AliasSetId, MemoryOrigin};
+use crate::view::View;
 use gradus_ir::{Body, ConstKind, Definition, FuncId, Op, OpKind, Region, Value};
 use std::collections::{HashMap, HashSet};
 

@@ -10,3 +10,4 @@ pub(crate) mod summaries;
 pub(crate) mod sync_points;
 pub(crate) mod tbaa;
 pub(crate) mod tbaa_conflicts;
+pub(crate) mod value_accesses;
