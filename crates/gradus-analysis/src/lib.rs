@@ -12,9 +12,11 @@
 //! let memory = AliasSets::of(&unit, &closure);          // alias set of every pointer: memory.alias_set(f, v)
 //! let words = TypeMap::of(&unit, &closure, &memory);    // words.lanes(f, v), words.copy_kind(…)
 //! let facts = View { … };                               // references to the tables above
-//! let classes = MemoryActivity::of(facts, &request);    // classes.state(set), classes.findings()
+//! let classes = MemoryActivity::of(facts, &request);    // classes.state(set), classes.is_varied(set)
 //! let body = BodyActivity::of(facts, &classes, &variant);
-//! body.active(v); body.shadow(p); body.call(op); body.result(); body.findings();
+//! body.active(v); body.shadow(p); body.call(op); body.result();
+//! memory_findings(facts, &request, &classes);           // reasons against differentiation: memory, ops of a variant
+//! body_findings(facts, &classes, &variant, &body);
 //! ```
 //!
 //! Memory of one body:
@@ -58,7 +60,8 @@ pub use crate::activity::values::{BodyActivity, CallActivity, Variant};
 pub use crate::call_graph::{CallGraph, CallSite, Callee, Component, address_taken_functions};
 pub use crate::cfg::nesting::{Nest, is_loop};
 pub use crate::cfg::value_copies::value_copies;
-pub use crate::checks::findings::distinct as distinct_findings;
+pub use crate::checks::findings::{body_findings, distinct as distinct_findings};
+pub use crate::checks::memory_findings::memory_findings;
 pub use crate::checks::own_outputs::writes_only_local_blocks;
 pub use crate::checks::written_behind::indirect_outputs;
 pub use crate::loops::access_ranges::{AccessRanges, BaseRange, Bound, BoundId, Condition};

@@ -4,7 +4,7 @@
 use crate::variant::{ArgActivity, ResultActivity};
 use gradus_analysis::{
     Activity, AliasSets, CallGraph, Effects, MemoryActivity, ShadowState, TbaaConflicts,
-    TornWrites, TypeMap,
+    TornWrites, TypeMap, memory_findings,
 };
 use gradus_ir::{Diagnostic, FuncId, GlobalId, Severity, Unit};
 
@@ -29,6 +29,7 @@ pub struct ProgramFacts {
     pub(crate) effects: Effects,
     pub(crate) classes: MemoryActivity,
     pub(crate) thrown: TornWrites,
+    warnings: Vec<Diagnostic>,
 }
 
 impl ProgramFacts {
@@ -55,9 +56,9 @@ impl ProgramFacts {
             words: &words,
         };
         let classes = MemoryActivity::of(view, &request);
-        let findings = classes.findings();
+        let findings = memory_findings(view, &request, &classes);
         if findings.iter().any(|f| f.severity == Severity::Error) {
-            return Err(findings.to_vec());
+            return Err(findings);
         }
         let thrown = TornWrites::of(view, &classes, &effects);
         Ok(ProgramFacts {
@@ -68,12 +69,13 @@ impl ProgramFacts {
             memory_cells: words,
             effects,
             classes,
+            warnings: findings,
         })
     }
 
     /// Returns the warnings of the analyses.
     pub fn warnings(&self) -> &[Diagnostic] {
-        self.classes.findings()
+        &self.warnings
     }
 
     /// Returns the functions of the call graph, callees before callers.

@@ -8,16 +8,17 @@
 //!
 //! `values.rs` restores context sensitivity, one variant of a function at a time.
 
-use crate::activity::flow_graph::Flow;
+use crate::activity::exception_objects;
+use crate::activity::flow_graph::{Flow, FlowNode};
 use crate::activity::partial_floats::{FloatBitNodes, is_partial_float};
 use crate::call_graph::Callee;
+use crate::lifetime::{must_free, persistent_blocks};
 use crate::memory::value_accesses::{ValueAccess, value_accesses};
 use crate::points_to::alias_sets::{AliasSet, AliasSetId, AliasSets, MemoryOrigin};
 use crate::view::View;
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{
-    Body, ConstKind, Definition, Diagnostic, Entity, FuncId, GlobalId, Op, OpKind, Type, Unit,
-    Value,
+    Body, ConstKind, Definition, Entity, FuncId, GlobalId, Op, OpKind, Type, Unit, Value,
 };
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -109,8 +110,9 @@ pub struct MemoryActivity {
     escaping: Vec<bool>,
     /// Pointer blocks with stores of addresses only.
     write_only: BTreeSet<AliasSetId>,
-    /// True for alias sets reachable from an argument with a shadow.
-    caller_shadowed: Vec<bool>,
+    provenance: Vec<SetProvenance>,
+    /// The integers that may hold bits of varied floats.
+    float_bits: Vec<FlowNode>,
     /// The alias sets reachable from a result with a shadow.
     returned: BTreeSet<AliasSetId>,
     frees: HashMap<AliasSetId, Vec<(FuncId, Op)>>,
@@ -118,25 +120,26 @@ pub struct MemoryActivity {
     functions: HashSet<FuncId>,
     touching_globals: HashSet<FuncId>,
     handlers_only_read: bool,
-    findings: Vec<Diagnostic>,
 }
 
 /// Provenance of an alias set, as far as activity depends on it.
 #[derive(Clone, Copy, Debug, Default)]
-struct SetProvenance {
-    dup: bool,
+pub(crate) struct SetProvenance {
+    /// Reachable from an argument with a shadow.
+    pub dup: bool,
     /// An argument with a shadow points to the set directly.
     direct_argument: bool,
-    constant: bool,
+    /// Some objects have no shadow.
+    pub constant: bool,
     /// Reachable from a const argument.
-    promised: bool,
+    pub promised: bool,
     /// Reachable through pointers that the caller stored. Without a shadow, the caller stores the primal
     /// pointer in the place of the shadow pointer.
     handed: bool,
     /// Allocated in the call graph; shadow memory can be allocated alongside.
-    allocated_inside: bool,
+    pub allocated_inside: bool,
     /// A global that cannot have a shadow in this unit.
-    barred: Option<GlobalId>,
+    pub barred: Option<GlobalId>,
 }
 
 /// Missing type evidence for memory with a shadow from the caller.
@@ -173,7 +176,7 @@ impl MemoryActivity {
             }
         }
         let returned = match request.result {
-            true => crate::checks::persistent_memory::reachable_from_result(facts, request.root),
+            true => persistent_blocks::reachable_from_result(facts, request.root),
             false => BTreeSet::new(),
         };
         // The caller reads tangents from the shadow of a returned block or adds cotangents to it.
@@ -191,8 +194,8 @@ impl MemoryActivity {
         };
         found.written = written_alias_sets(facts);
         found.escaping = escaping_alias_sets(facts, &sources);
-        found.frees = crate::checks::persistent_memory::frees(facts);
-        found.always_freed = crate::lifetime::must_free::always_freed_sets(facts, &found.frees);
+        found.frees = must_free::frees(facts);
+        found.always_freed = must_free::always_freed_sets(facts, &found.frees);
         found.untold = (sources.iter().enumerate())
             .map(|(i, source)| UnknownMemory {
                 no_evidence: source.dup && facts.words.is_unknown(AliasSetId::from_index(i)),
@@ -208,38 +211,10 @@ impl MemoryActivity {
         found.compute_states(facts, &sources, request.root);
         found.functions = active_functions(facts, &found);
         found.touching_globals = functions_touching_globals(facts, &found);
-        found.handlers_only_read =
-            crate::activity::exception_objects::handlers_are_read_only(facts);
-        found.findings = crate::checks::unshadowed::memory_diagnostics(facts, &found, |class| {
-            let source = &sources[class.index()];
-            crate::checks::unshadowed::Provenance {
-                barred: source.barred,
-                bare: source.constant && !source.dup && !source.allocated_inside,
-                promised: source.promised && !source.dup,
-            }
-        });
-        let outliving = crate::checks::persistent_memory::findings(facts, &found);
-        found.findings.extend(outliving);
-        let bare = |class: &AliasSetId| {
-            sources[class.index()].constant && facts.words.types_of_set(*class).has_float()
-        };
-        if let Some(class) = returned.iter().copied().find(bare) {
-            let finding = crate::checks::unshadowed::unshadowed_result(facts, request.root, class);
-            found.findings.push(finding);
-        }
+        found.handlers_only_read = exception_objects::handlers_are_read_only(facts);
+        found.float_bits = bits.all;
         found.returned = returned;
-        found.caller_shadowed = sources.iter().map(|source| source.dup).collect();
-        let elsewhere = crate::checks::external_writes::findings(facts, &found);
-        found.findings.extend(elsewhere);
-        let converted = crate::activity::fraction::findings(facts, &found, &found.flow, &bits.all);
-        found.findings.extend(converted);
-        let formats = crate::checks::stored_formats::findings(facts, &found);
-        found.findings.extend(formats);
-        let cuts = crate::checks::text_roundtrip::findings(facts, &found, &found.flow);
-        found.findings.extend(cuts);
-        found
-            .findings
-            .extend(crate::checks::openmp_queries::findings(facts));
+        found.provenance = sources;
         found
     }
 
@@ -285,10 +260,9 @@ impl MemoryActivity {
     }
     /// Returns true if the alias set is reachable from an argument with a shadow.
     pub fn has_caller_shadow(&self, class: AliasSetId) -> bool {
-        self.caller_shadowed
+        self.provenance
             .get(class.index())
-            .copied()
-            .unwrap_or(false)
+            .is_some_and(|source| source.dup)
     }
     /// Returns true if the alias set is reachable from the request's result and the caller receives the
     /// result's shadow.
@@ -355,9 +329,21 @@ impl MemoryActivity {
     pub fn touches_globals(&self, func: FuncId) -> bool {
         self.touching_globals.contains(&func)
     }
-    /// Returns the diagnostics for the request's memory, errors and warnings.
-    pub fn findings(&self) -> &[Diagnostic] {
-        &self.findings
+    /// Returns the provenance of an alias set.
+    pub(crate) fn provenance(&self, class: AliasSetId) -> &SetProvenance {
+        &self.provenance[class.index()]
+    }
+    /// Returns the alias sets reachable from a result with a shadow.
+    pub(crate) fn result_reachable_sets(&self) -> &BTreeSet<AliasSetId> {
+        &self.returned
+    }
+    /// Returns the flow graph of the call graph.
+    pub(crate) fn flow(&self) -> &Flow {
+        &self.flow
+    }
+    /// Returns the nodes of integers that may hold bits of varied floats.
+    pub(crate) fn float_bit_nodes(&self) -> &[FlowNode] {
+        &self.float_bits
     }
 
     /// Returns the integers that carry varied floats or are loaded from cells that may hold such floats.
@@ -417,14 +403,13 @@ impl MemoryActivity {
                 sources[i].dup || self.varied[node] && self.useful[node]
             })
             .collect();
-        let returned = crate::checks::persistent_memory::reachable_from_result(facts, root);
+        let returned = persistent_blocks::reachable_from_result(facts, root);
         // Floats that are only written or only read may belong to another block.
         let matters = |class: AliasSetId| {
             self.floats[class.index()] || self.is_varied(class) || self.is_useful(class)
         };
         let is_freed = |class| self.is_always_freed(class);
-        self.write_only =
-            crate::checks::persistent_memory::write_only_blocks(facts, &is_freed, &matters);
+        self.write_only = persistent_blocks::write_only_blocks(facts, &is_freed, &matters);
         self.write_only.retain(|class| !returned.contains(class));
         self.states = vec![ShadowPresence::Inactive; count];
         let mut holders: Vec<Vec<AliasSetId>> = vec![Vec::new(); count];

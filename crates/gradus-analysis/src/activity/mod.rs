@@ -2,7 +2,6 @@
 
 pub(crate) mod exception_objects;
 pub(crate) mod flow_graph;
-pub(crate) mod fraction;
 pub(crate) mod memory;
 pub(crate) mod partial_floats;
 pub(crate) mod round_to_integer;

@@ -7,7 +7,7 @@
 use crate::points_to::alias_sets::CellRef;
 use crate::types::lattice;
 use crate::view::View;
-use gradus_ir::{Body, Code, Diagnostic, FuncId, Op, Unit};
+use gradus_ir::{Body, Op};
 
 /// The flow-graph nodes of integers that hold bits of varied floats.
 pub(crate) struct FloatBitNodes {
@@ -28,15 +28,4 @@ pub(crate) fn is_partial_float(facts: View<'_>, body: &Body, op: Op, at: (CellRe
     bytes < shortest.unwrap_or(SHORTEST)
         && overlaps()
         && !lattice::access_type(facts.unit, body, op).has_integer()
-}
-
-/// Returns the diagnostic for integer arithmetic on the bits of an active float.
-pub(crate) fn float_bits_diagnostic(unit: &Unit, func: FuncId, body: &Body, op: Op) -> Diagnostic {
-    let message = "integer arithmetic on the bits of an active floating-point number";
-    let function = &unit.functions[func];
-    let name = function.source_name.as_ref().unwrap_or(&function.name);
-    Diagnostic::error(Code::FloatBits, message)
-        .in_function(name.clone())
-        .at(unit.span(body.ops[op].loc), "here")
-        .help("compute with floating-point operations, or register a derivative for the function")
 }

@@ -2,11 +2,12 @@
 
 use crate::{
     Activity, AliasSets, ArgActivity, BodyActivity, CallGraph, MemoryActivity, Request,
-    ShadowPresence, ShadowState, TypeMap, Variant, View,
+    ShadowPresence, ShadowState, TypeMap, Variant, View, body_findings, memory_findings,
 };
 use crate::{BitRange, CopyKind, LaneKind};
 use gradus_ir::{
-    AttrSet, BinaryOp, Body, Builder, CastOp, Code, FloatKind, FuncId, TypeId, Unit, Value,
+    AttrSet, BinaryOp, Body, Builder, CastOp, Code, Diagnostic, FloatKind, FuncId, TypeId, Unit,
+    Value,
 };
 
 /// A program under construction.
@@ -55,9 +56,12 @@ impl Program {
             words: &words,
         };
         let classes = MemoryActivity::of(facts, &request);
-        let root = BodyActivity::of(facts, &classes, &request.variant(facts));
+        let variant = request.variant(facts);
+        let root = BodyActivity::of(facts, &classes, &variant);
         Study {
             unit: &self.unit,
+            findings: body_findings(facts, &classes, &variant, &root),
+            memory_findings: memory_findings(facts, &request, &classes),
             root,
             classes,
             closure,
@@ -74,6 +78,10 @@ struct Study<'a> {
     words: TypeMap,
     classes: MemoryActivity,
     root: BodyActivity,
+    /// Diagnostics for the memory of the request.
+    memory_findings: Vec<Diagnostic>,
+    /// Diagnostics for the ops of the root's variant.
+    findings: Vec<Diagnostic>,
 }
 
 impl Study<'_> {
@@ -81,14 +89,19 @@ impl Study<'_> {
         let class = self.memory.alias_set(func, value);
         self.classes.state(class.expect("the value is a pointer"))
     }
-    fn variant(&self, variant: &Variant) -> BodyActivity {
-        let facts = View {
+    fn view(&self) -> View<'_> {
+        View {
             unit: self.unit,
             closure: &self.closure,
             memory: &self.memory,
             words: &self.words,
-        };
-        BodyActivity::of(facts, &self.classes, variant)
+        }
+    }
+    fn variant(&self, variant: &Variant) -> BodyActivity {
+        BodyActivity::of(self.view(), &self.classes, variant)
+    }
+    fn variant_findings(&self, variant: &Variant) -> Vec<Diagnostic> {
+        body_findings(self.view(), &self.classes, variant, &self.variant(variant))
     }
 }
 
@@ -117,7 +130,7 @@ fn sum_is_active_and_index_is_not() {
     let active: Vec<bool> = seen.iter().map(|v| study.root.active(*v)).collect();
     assert_eq!(active, [true, true, true, true, false, false]);
     assert_eq!(study.root.shadow(seen[5]), ShadowState::Real);
-    assert_eq!(study.root.findings(), &[]);
+    assert_eq!(study.findings, []);
     let idle = program.study(f, &[Const, Const], true);
     assert!(seen.iter().all(|v| !idle.root.active(*v)));
     assert_eq!(idle.state(f, seen[5]), ShadowPresence::Inactive);
@@ -229,10 +242,10 @@ fn active_const_work_array_is_refused() {
         Some(b.load(double, p[1]))
     });
     let study = program.study(f, &[Dup, Const], true);
-    let codes: Vec<Code> = study.classes.findings().iter().map(|d| d.code).collect();
+    let codes: Vec<Code> = study.memory_findings.iter().map(|d| d.code).collect();
     assert_eq!(codes, [Code::BadRequest]);
     let fine = program.study(f, &[Dup, Dup], true);
-    assert_eq!(fine.classes.findings(), &[]);
+    assert_eq!(fine.memory_findings, []);
 }
 
 #[test]
@@ -313,13 +326,13 @@ fn recursion_and_globals_reach_a_fixed_point() {
     let mut barred = program;
     barred.unit.globals[total].thread_local = true;
     let study = barred.study(f, &[Out], true);
-    assert_eq!(study.classes.findings(), &[]);
+    assert_eq!(study.memory_findings, []);
     barred.unit.globals[total].defined = false;
     let study = barred.study(f, &[Out], true);
-    assert_eq!(study.classes.findings()[0].code, Code::ThreadLocalGlobal);
+    assert_eq!(study.memory_findings[0].code, Code::ThreadLocalGlobal);
     barred.unit.globals[total].thread_local = false;
     let study = barred.study(f, &[Out], true);
-    assert_eq!(study.classes.findings()[0].code, Code::ExternalGlobal);
+    assert_eq!(study.memory_findings[0].code, Code::ExternalGlobal);
 }
 
 #[test]
@@ -338,9 +351,9 @@ fn unknown_functions_are_refused_on_active_paths_only() {
         Some(b.fadd(a, c))
     });
     let study = program.study(f, &[Out, Out], true);
-    let codes: Vec<Code> = study.root.findings().iter().map(|d| d.code).collect();
+    let codes: Vec<Code> = study.findings.iter().map(|d| d.code).collect();
     assert_eq!(codes, [Code::UnknownCallee]);
-    assert_eq!(program.study(f, &[Out, Const], true).root.findings(), &[]);
+    assert_eq!(program.study(f, &[Out, Const], true).findings, []);
 }
 
 #[test]
@@ -374,7 +387,7 @@ fn float_and_int_share_an_integer() {
     assert_eq!(lanes, [&[float][..], &[], &[float], &[float], &[]]);
     let active: Vec<bool> = seen.iter().map(|v| study.root.active(*v)).collect();
     assert_eq!(active, [true, false, true, true, false]);
-    assert_eq!(study.root.findings(), &[]);
+    assert_eq!(study.findings, []);
 }
 
 #[test]
@@ -392,7 +405,7 @@ fn float_bit_arithmetic_is_refused() {
         Some(b.fmul(y, y))
     });
     let codes =
-        |study: &Study<'_>| -> Vec<Code> { study.root.findings().iter().map(|d| d.code).collect() };
+        |study: &Study<'_>| -> Vec<Code> { study.findings.iter().map(|d| d.code).collect() };
     assert_eq!(codes(&program.study(root, &[Out], true)), [Code::FloatBits]);
     let exponent = program.define("exponent", &[single], single, |b, p| {
         let bits = b.cast(CastOp::BitCast, p[0], half);
@@ -439,7 +452,7 @@ fn copies_of_bytes_are_typed_by_accesses_before_or_after() {
         let op = op.expect("the copy");
         let found = (study.words).copy_kind(&program.unit, &study.memory, body, f, op);
         assert_eq!(found, CopyKind::Floats(kind));
-        assert_eq!(study.root.findings(), &[]);
+        assert_eq!(study.findings, []);
     }
     let mut op = None;
     let f = program.define("blind", &[ptr, ptr, word], void, |b, p| {
@@ -448,7 +461,7 @@ fn copies_of_bytes_are_typed_by_accesses_before_or_after() {
         None
     });
     let study = program.study(f, &[Dup, Dup, Const], false);
-    assert_eq!(study.root.findings()[0].code, Code::UnknownMemoryType);
+    assert_eq!(study.findings[0].code, Code::UnknownMemoryType);
 }
 
 #[test]
@@ -501,11 +514,8 @@ fn visible_opaque_cells_are_refused() {
         None
     });
     let study = program.study(moved, &[Dup, Dup], false);
-    assert_eq!(study.root.findings()[0].code, Code::UnknownMemoryType);
-    assert_eq!(
-        program.study(moved, &[Const, Const], false).root.findings(),
-        &[]
-    );
+    assert_eq!(study.findings[0].code, Code::UnknownMemoryType);
+    assert_eq!(program.study(moved, &[Const, Const], false).findings, []);
     let counted = program.define("counted", &[ptr, ptr], void, |b, p| {
         let x = b.load(word, p[1]);
         let one = b.i64(1);
@@ -513,10 +523,7 @@ fn visible_opaque_cells_are_refused() {
         b.store(y, p[0]);
         None
     });
-    assert_eq!(
-        program.study(counted, &[Dup, Dup], false).root.findings(),
-        &[]
-    );
+    assert_eq!(program.study(counted, &[Dup, Dup], false).findings, []);
     let remade = program.define("remade", &[ptr, ptr], void, |b, p| {
         let x = b.load(word, p[1]);
         let bit = b.i64(1 << 52);
@@ -525,14 +532,8 @@ fn visible_opaque_cells_are_refused() {
         None
     });
     let study = program.study(remade, &[Dup, Dup], false);
-    assert_eq!(study.root.findings()[0].code, Code::UnknownMemoryType);
-    assert_eq!(
-        program
-            .study(remade, &[Const, Const], false)
-            .root
-            .findings(),
-        &[]
-    );
+    assert_eq!(study.findings[0].code, Code::UnknownMemoryType);
+    assert_eq!(program.study(remade, &[Const, Const], false).findings, []);
 }
 
 #[test]
@@ -554,7 +555,7 @@ fn loaded_pointers_have_shadows() {
     // The entry of a table without a shadow is its own shadow.
     assert_eq!(study.root.shadow(seen[0]), ShadowState::Maybe);
     assert!(study.root.active(seen[2]));
-    assert_eq!(study.root.findings(), &[]);
+    assert_eq!(study.findings, []);
     let outer = study.memory.alias_set(
         f,
         program.unit.functions[f]
@@ -622,7 +623,7 @@ fn function_table_resolves_callee() {
     let study = program.study(f, &[Out, Const], true);
     assert_eq!(study.root.shadow(seen[0]), ShadowState::None);
     assert!(study.classes.is_active_function(square));
-    assert_eq!(study.root.findings(), &[]);
+    assert_eq!(study.findings, []);
     let class = study.memory.alias_set(f, seen[0]).expect("a pointer");
     assert!(study.memory.only_known_functions(class));
 }
@@ -728,7 +729,7 @@ fn modified_byval_is_refused() {
         let study = program.study(outer, &[Dup], true);
         let calls = study.root.calls().filter_map(|c| c.variant.clone());
         let findings: Vec<Code> = calls
-            .flat_map(|v| study.variant(&v).findings().to_vec())
+            .flat_map(|v| study.variant_findings(&v))
             .map(|d| d.code)
             .collect();
         assert_eq!(findings, vec![Code::NoDerivative; usize::from(changes)]);
@@ -748,8 +749,8 @@ fn rounded_address_is_refused() {
         Some(b.load(double, at))
     });
     let study = program.study(f, &[Dup], true);
-    assert_eq!(study.root.findings()[0].code, Code::NoDerivative);
-    assert_eq!(program.study(f, &[Const], true).root.findings(), &[]);
+    assert_eq!(study.findings[0].code, Code::NoDerivative);
+    assert_eq!(program.study(f, &[Const], true).findings, []);
 }
 
 #[test]
@@ -774,5 +775,5 @@ fn integer_zero_over_floats_is_float() {
     };
     assert_eq!(study.words.lanes(f, zero), &[float]);
     assert!(!study.root.active(zero));
-    assert_eq!(study.root.findings(), &[]);
+    assert_eq!(study.findings, []);
 }

@@ -18,9 +18,7 @@ use crate::memory::value_accesses::{ValueAccess, call_result, value_accesses};
 use crate::points_to::alias_sets::{AliasSetId, MemoryOrigin};
 use crate::view::View;
 use gradus_ir::externals::{Effects, ExternalFn};
-use gradus_ir::{
-    Body, CastOp, ConstKind, Definition, Diagnostic, Entity, FuncId, Op, OpKind, Unit, Value,
-};
+use gradus_ir::{Body, CastOp, ConstKind, Definition, Entity, FuncId, Op, OpKind, Unit, Value};
 use std::collections::HashMap;
 
 /// A variant of a function, as distinguished by activity.
@@ -42,7 +40,6 @@ pub struct BodyActivity {
     shadow: Vec<ShadowState>,
     calls: HashMap<Op, CallActivity>,
     result: ArgActivity,
-    findings: Vec<Diagnostic>,
 }
 
 /// Activity at a call.
@@ -79,9 +76,7 @@ impl BodyActivity {
         solver.collect_flows();
         solver.varied();
         solver.useful();
-        let mut activity = solver.finish();
-        activity.findings = crate::checks::findings::of_body(facts, classes, variant, &activity);
-        activity
+        solver.finish()
     }
     fn nothing() -> BodyActivity {
         BodyActivity {
@@ -90,7 +85,6 @@ impl BodyActivity {
             shadow: Vec::new(),
             calls: HashMap::new(),
             result: ArgActivity::default(),
-            findings: Vec::new(),
         }
     }
 
@@ -117,11 +111,6 @@ impl BodyActivity {
     /// Returns the activity of the function's result: varied floats, and the shadow of a pointer.
     pub fn result(&self) -> ArgActivity {
         self.result
-    }
-    /// Returns the reasons against differentiating the variant, without duplicates. Empty if there are
-    /// none.
-    pub fn findings(&self) -> &[Diagnostic] {
-        &self.findings
     }
 }
 

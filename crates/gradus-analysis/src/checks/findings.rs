@@ -6,13 +6,13 @@
 
 use crate::activity::flow_graph;
 use crate::activity::memory::{MemoryActivity, ShadowPresence};
-use crate::activity::partial_floats;
 use crate::activity::values::{BodyActivity, Variant};
 use crate::call_graph::Callee;
 use crate::calls::printf_formats;
 use crate::calls::varargs;
 use crate::cfg::no_return::NoReturnRegions;
 use crate::checks::flang_advice;
+use crate::checks::fraction;
 use crate::checks::unknown_callees;
 use crate::memory::value_accesses::{ValueAccess, call_result, value_accesses};
 use crate::points_to::alias_sets::AliasSetId;
@@ -76,8 +76,8 @@ struct Finder<'a> {
     list: Vec<Diagnostic>,
 }
 
-/// Returns the diagnostics for the ops of one variant.
-pub(crate) fn of_body(
+/// Returns the reasons against differentiating a variant, without duplicates. Empty if there are none.
+pub fn body_findings(
     facts: View<'_>,
     classes: &MemoryActivity,
     variant: &Variant,
@@ -404,8 +404,7 @@ impl Finder<'_> {
         );
     }
     fn refuse_float_bits(&mut self, op: Op) {
-        let refused =
-            partial_floats::float_bits_diagnostic(self.facts.unit, self.func, self.body, op);
+        let refused = fraction::float_bits_diagnostic(self.facts.unit, self.func, self.body, op);
         self.list.push(refused);
     }
     /// Refuses floats that flow into a value otherwise used as an address: different paths leave a float or

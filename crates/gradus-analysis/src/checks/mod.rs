@@ -3,6 +3,8 @@
 pub(crate) mod external_writes;
 pub(crate) mod findings;
 pub(crate) mod flang_advice;
+pub(crate) mod fraction;
+pub(crate) mod memory_findings;
 pub(crate) mod openmp_queries;
 pub(crate) mod own_outputs;
 pub(crate) mod persistent_memory;

@@ -10,8 +10,8 @@
 //! offset of the target. Step 3 checks each read of an active float.
 
 use crate::activity::memory::MemoryActivity;
-use crate::activity::partial_floats;
 use crate::call_graph::Callee;
+use crate::checks::fraction;
 use crate::memory::value_accesses::{ValueAccess, value_accesses};
 use crate::points_to::alias_sets::{AliasSetId, CellRef, MemoryOrigin};
 use crate::type_analysis::bit_ranges::kind_bytes;
@@ -57,9 +57,7 @@ pub(crate) fn findings(facts: View<'_>, classes: &MemoryActivity) -> Vec<Diagnos
                     matters && cells.any(|cell| stored.has_other_format(facts, place.class, cell));
             });
             if told {
-                found.push(partial_floats::float_bits_diagnostic(
-                    facts.unit, func, body, op,
-                ));
+                found.push(fraction::float_bits_diagnostic(facts.unit, func, body, op));
             }
         }
     }

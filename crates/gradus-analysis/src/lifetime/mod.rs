@@ -1,3 +1,4 @@
 //! Lifetimes of memory.
 
 pub(crate) mod must_free;
+pub(crate) mod persistent_blocks;

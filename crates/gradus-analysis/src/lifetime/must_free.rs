@@ -13,6 +13,28 @@ use std::collections::{HashMap, HashSet};
 /// Maximal call depth of the search.
 const DEPTH_MAX: usize = 6;
 
+/// Returns the calls that free blocks, by alias set.
+pub(crate) fn frees(facts: View<'_>) -> HashMap<AliasSetId, Vec<(FuncId, Op)>> {
+    let mut frees: HashMap<AliasSetId, Vec<(FuncId, Op)>> = HashMap::new();
+    for (func, body) in facts.closure.bodies(facts.unit) {
+        for op in body.walk(body.root()) {
+            if let Some(class) = freed_by(facts, func, body, op) {
+                frees.entry(class).or_default().push((func, op));
+            }
+        }
+    }
+    frees
+}
+
+fn freed_by(facts: View<'_>, func: FuncId, body: &Body, op: Op) -> Option<AliasSetId> {
+    let callee = facts.unit.callee(body, op)?;
+    let argument = facts.unit.known_effects(callee)?.frees?;
+    let args = facts.unit.call_args(body, op);
+    facts
+        .memory
+        .alias_set(func, *args.get(usize::from(argument))?)
+}
+
 /// Returns the alias sets whose blocks are always freed. `frees` lists the freeing calls by alias set.
 pub(crate) fn always_freed_sets(
     facts: View<'_>,

@@ -9,7 +9,7 @@ use crate::variant::{
 };
 use gradus_analysis::{
     Alias, AliasOptions, BodyActivity, Clobbers, ExitClobbers, LaneKind, MemoryAccess, Object,
-    ShadowState, Variance,
+    ShadowState, Variance, body_findings,
 };
 use gradus_ir::externals::{ExternalFn, MemoryFn};
 use gradus_ir::mutant::{Mutant, is_planted};
@@ -34,8 +34,10 @@ impl<'a> FactsBuilder<'a> {
     /// # Errors
     /// Diagnostics for a variant that cannot be differentiated.
     pub fn build<'b>(&self, body: &'b Body) -> Result<BodyFacts<'b>, Vec<Diagnostic>> {
-        let activity = self.activity();
-        let errors: Vec<Diagnostic> = activity.findings().to_vec();
+        let (view, classes) = (self.closure.view(self.unit), &self.closure.classes);
+        let variant = self.analysed_variant();
+        let activity = BodyActivity::of(view, classes, &variant);
+        let errors = body_findings(view, classes, &variant, &activity);
         if errors.iter().any(|f| f.severity == Severity::Error) {
             return Err(errors);
         }
@@ -126,18 +128,13 @@ impl<'a> FactsBuilder<'a> {
         Alias::new(self.unit, Some(self.variant.func), body, effects, options)
     }
 
-    fn activity(&self) -> BodyActivity {
-        let args = self.variant.args.iter().map(|a| in_analysis(*a)).collect();
-        let variant = gradus_analysis::Variant {
+    /// Returns the variant in the form of activity analysis.
+    fn analysed_variant(&self) -> gradus_analysis::Variant {
+        gradus_analysis::Variant {
             func: self.variant.func,
-            args,
+            args: self.variant.args.iter().map(|a| in_analysis(*a)).collect(),
             result: self.variant.result.is_active(),
-        };
-        BodyActivity::of(
-            self.closure.view(self.unit),
-            &self.closure.classes,
-            &variant,
-        )
+        }
     }
 
     /// Returns the globals with shadows whose addresses are parts of a body's aggregate constants.

@@ -14,7 +14,6 @@
 
 use crate::activity::flow_graph::{Flow, FlowNode};
 use crate::activity::memory::MemoryActivity;
-use crate::activity::partial_floats;
 use crate::activity::round_to_integer;
 use crate::call_graph::Callee;
 use crate::cfg::value_copies;
@@ -23,8 +22,8 @@ use crate::types::lattice;
 use crate::view::View;
 use gradus_ir::externals::{ExternalFn, IntFn};
 use gradus_ir::{
-    BinaryOp, Body, CastOp, ConstKind, Definition, Diagnostic, FloatKind, FuncId, Op, OpKind, Type,
-    Unit, Value,
+    BinaryOp, Body, CastOp, Code, ConstKind, Definition, Diagnostic, FloatKind, FuncId, Op, OpKind,
+    Type, Unit, Value,
 };
 use std::collections::HashSet;
 
@@ -141,13 +140,22 @@ pub(crate) fn findings(
                 _ => false,
             };
             if told && classes.value_useful(func, to) {
-                found.push(partial_floats::float_bits_diagnostic(
-                    facts.unit, func, body, op,
-                ));
+                found.push(float_bits_diagnostic(facts.unit, func, body, op));
             }
         }
     }
     found
+}
+
+/// Returns the diagnostic for integer arithmetic on the bits of an active float.
+pub(crate) fn float_bits_diagnostic(unit: &Unit, func: FuncId, body: &Body, op: Op) -> Diagnostic {
+    let message = "integer arithmetic on the bits of an active floating-point number";
+    let function = &unit.functions[func];
+    let name = function.source_name.as_ref().unwrap_or(&function.name);
+    Diagnostic::error(Code::FloatBits, message)
+        .in_function(name.clone())
+        .at(unit.span(body.ops[op].loc), "here")
+        .help("compute with floating-point operations, or register a derivative for the function")
 }
 
 /// Returns true if bits of varied floats are converted to floats, or a varied float to an integer.
