@@ -9,7 +9,7 @@
 //! All edits go through the methods of [`Body`], and each method preserves the invariants. No method recurses
 //! over region depth.
 
-use crate::{Arena, ConstId, Flags, LocId, MetaId, Op, OpKind, Region, TypeId, Unit, Value};
+use crate::{Arena, ConstId, Flags, LocId, MetaId, Op, OpKind, Region, TypeId, Value};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 
@@ -237,10 +237,6 @@ impl Body {
             _ => None,
         }
     }
-    /// Returns the value of an integer constant of at most 64 bits, sign-extended.
-    pub fn as_int(&self, unit: &Unit, value: Value) -> Option<i64> {
-        crate::layout::int_constant(unit, self, value)
-    }
     /// Returns the region that defines a value; `None` for a constant, visible in every region.
     pub fn region_of(&self, value: Value) -> Option<Region> {
         match self.values[value].def {
@@ -288,12 +284,11 @@ impl Body {
 
     // ---- construction ----------------------------------------------------------------------
 
-    /// Returns the value of constant `id` in this body, created on first use.
-    pub fn constant(&mut self, unit: &Unit, id: ConstId) -> Value {
+    /// Returns the value of constant `id` of type `ty` in this body, created on first use.
+    pub(crate) fn typed_constant(&mut self, id: ConstId, ty: TypeId) -> Value {
         if let Some(&value) = self.consts.get(&id) {
             return value;
         }
-        let ty = unit.consts.get(id).ty;
         let value = self.values.push(ValueData {
             def: Definition::Const(id),
             ty,

@@ -9,8 +9,10 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod addresses;
 mod attrs;
 mod body;
+mod body_constants;
 mod build;
 #[cfg(test)]
 mod build_tests;
@@ -27,10 +29,12 @@ mod op_table;
 mod ops;
 mod result_types;
 mod text;
+mod type_sizes;
 mod types;
 mod unit;
 mod verify;
 
+pub use addresses::Address;
 pub use attrs::{Attr, AttrSet, AttrValue, POINTEE_ATTR};
 pub use body::{Body, Definition, OpData, Operand, RegionData, Use, ValueData, Walk};
 pub use build::Builder;
@@ -38,7 +42,7 @@ pub use consts::{Const, ConstKind, ConstTable, MIN_OBJECT_ADDRESS};
 pub use diag::{Code, Diagnostic, Label, Severity, SourceSpan};
 pub use entity::{Arena, Entity};
 pub use internal_error::internal_error;
-pub use layout::{Address, Layout};
+pub use layout::Layout;
 pub use meta::{AliasScope, Meta, TbaaStructMember, TbaaTag, TbaaType};
 pub use op_table::{Count, EffectClass, OpRow};
 pub use ops::{
