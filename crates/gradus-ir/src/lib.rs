@@ -22,6 +22,7 @@ mod entity;
 pub mod externals;
 pub mod integers;
 mod internal_error;
+mod known_functions;
 mod layout;
 mod meta;
 pub mod mutant;

@@ -168,7 +168,7 @@ impl Effects {
     }
     /// Adds a result that is fresh memory.
     #[must_use]
-    pub(super) const fn allocating(mut self) -> Effects {
+    pub(crate) const fn allocating(mut self) -> Effects {
         self.allocates = true;
         self.inaccessible()
     }

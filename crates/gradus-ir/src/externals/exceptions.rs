@@ -132,7 +132,7 @@ pub(super) const WITHOUT_ROW: [ExceptionFn; 3] = [
 ];
 
 /// Returns the entry of a no-return function: inactive, but the function may read any memory.
-pub(super) const fn no_return_entry(id: ExceptionFn) -> ExternalInfo {
+pub(crate) const fn no_return_entry(id: ExceptionFn) -> ExternalInfo {
     ExternalInfo {
         known: ExternalFn::Exception(id),
         effects: Effects {

@@ -1,7 +1,7 @@
 //! External functions with known semantics: one row each, with names, id and memory effects.
 //!
 //! An external function's name occurs as a string in this folder only; other code matches on [`ExternalFn`].
-//! [`lookup`] maps a symbol to the id, [`Unit::known`] maps a function of a unit with a matching signature. A
+//! [`lookup`] maps a symbol to the id; `known_functions/` maps a function of a unit with a matching signature. A
 //! name without a row is an unknown callee with arbitrary effects.
 //!
 //! Rows are grouped in one file per family.
@@ -17,23 +17,21 @@ mod compiler_hints;
 mod complex;
 mod differentiation;
 mod effects;
-mod exceptions;
+pub(crate) mod exceptions;
 mod fortran;
 mod gpu;
 mod integer;
 mod intrinsic;
 mod keyword_lookup;
-mod mangle;
 mod math;
 mod memory;
 mod openmp;
 mod parallel_intrinsics;
-mod system;
+pub(crate) mod system;
 #[cfg(test)]
 mod tests;
 mod text;
-mod user_declared;
-mod vector;
+pub(crate) mod vector;
 mod words;
 
 pub use crate::externals::compiler_hints::{CompilerIntrinsic, THREAD_LOCAL_ADDRESS};
@@ -64,7 +62,6 @@ pub use text::TextFn;
 pub use vector::{MaskedFn, ReduceFn};
 pub use words::{AttributeMeaning, KEYWORDS, Keyword, KeywordKind, Marker, Registration, Support};
 
-use crate::{FuncId, Type, TypeId, Unit};
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
@@ -103,12 +100,15 @@ pub enum ExternalFn {
     Gpu,
     /// Thread indices, barriers and warp functions of kernels, and launches.
     Kernel(GpuFn),
-    /// A function of the program stated to be inactive ([`Unit::declare_inactive`]).
+    /// A function of the program stated to be inactive ([`crate::Unit::declare_inactive`]).
     Inactive,
 }
 
 /// The prefix of the functions of a tape stack.
-const TAPE: &str = "__gradus1_tape_";
+pub(crate) const TAPE: &str = "__gradus1_tape_";
+
+/// Effects of an inactive function: arbitrary, except on memory that carries derivatives.
+pub(crate) const INACTIVE: Effects = Effects::UNKNOWN.inactive();
 
 /// A table row: names, id, effects.
 #[derive(Clone, Copy, Debug)]
@@ -121,26 +121,33 @@ pub(crate) struct Row {
 /// The signature of a function, as far as checked: `f` float, `i` integer, `p` pointer, `s` structure, `v`
 /// void.
 #[derive(Clone, Copy, Debug)]
-struct Shape {
-    params: &'static str,
-    result: char,
+pub(crate) struct Shape {
+    /// One letter per parameter.
+    pub params: &'static str,
+    /// The letter of the result.
+    pub result: char,
 }
 
+/// Semantics of an external function: id, effects and signature.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ExternalInfo {
-    known: ExternalFn,
-    effects: Effects,
-    shape: Option<Shape>,
+    /// The id.
+    pub known: ExternalFn,
+    /// The memory effects.
+    pub effects: Effects,
+    /// The signature, if checked.
+    pub shape: Option<Shape>,
 }
 
 /// Rows indexed by name (`llvm.` intrinsics by stem) and by id.
-struct Index {
+pub(crate) struct Index {
     symbols: HashMap<String, ExternalInfo>,
     intrinsics: HashMap<&'static str, ExternalInfo>,
     effects: HashMap<ExternalFn, Effects>,
 }
 
-static INDEX: LazyLock<Index> = LazyLock::new(Index::build);
+/// The index of all rows.
+pub(crate) static INDEX: LazyLock<Index> = LazyLock::new(Index::build);
 
 impl Index {
     fn build() -> Index {
@@ -153,7 +160,7 @@ impl Index {
             index.add_row(row);
         }
         math::add_rows(&mut index);
-        index.add_effects(ExternalFn::Inactive, user_declared::INACTIVE);
+        index.add_effects(ExternalFn::Inactive, INACTIVE);
         for id in exceptions::WITHOUT_ROW {
             let found = exceptions::no_return_entry(id);
             index.add_effects(found.known, found.effects);
@@ -185,7 +192,8 @@ impl Index {
             .and_modify(|e| *e = e.or(effects))
             .or_insert(effects);
     }
-    fn find(&self, name: &str) -> Option<ExternalInfo> {
+    /// Returns the semantics of the external function `name`.
+    pub(crate) fn find(&self, name: &str) -> Option<ExternalInfo> {
         if let Some(rest) = name.strip_prefix("llvm.") {
             return intrinsic::stems(rest).find_map(|stem| self.intrinsics.get(stem).copied());
         }
@@ -282,65 +290,5 @@ impl ExternalFn {
             self,
             ExternalFn::Math(_) | ExternalFn::Memory(Malloc | Calloc | Realloc | Free)
         )
-    }
-}
-
-impl Unit {
-    /// Returns the external function behind `func`: declared only, with a table name and a matching
-    /// signature. Tape-stack functions are recognised with bodies, too ([`MemoryFn::is_tape`]).
-    pub fn known(&self, func: FuncId) -> Option<ExternalFn> {
-        self.find_known(func).map(|found| found.known)
-    }
-    /// Returns the effects of the external function behind `func`.
-    pub fn known_effects(&self, func: FuncId) -> Option<Effects> {
-        self.find_known(func).map(|found| found.effects)
-    }
-    fn find_known(&self, func: FuncId) -> Option<ExternalInfo> {
-        if let Some(stated) = self.user_declared.get(&func) {
-            return Some(*stated);
-        }
-        if self.user_defined.contains(&func) {
-            return None;
-        }
-        let function = &self.functions[func];
-        let seen = function.defined && !is_cpp_text_function(&function.name);
-        let has_body = seen || function.body.is_some();
-        if has_body && !function.name.starts_with(TAPE) {
-            return None;
-        }
-        let found = INDEX.find(&function.name)?;
-        let fits = found
-            .shape
-            .is_none_or(|s| self.matches_signature(s, function.ty));
-        fits.then_some(found)
-    }
-    /// Returns whether a function of the unit may take the address of `errno`.
-    pub fn takes_errno_address(&self) -> bool {
-        system::ERRNO
-            .iter()
-            .any(|name| self.function(name).is_some())
-    }
-    /// Returns whether `func` operates on the tape stack of a derivative.
-    pub fn is_tape_function(&self, func: FuncId) -> bool {
-        self.functions[func].name.starts_with(TAPE)
-            && matches!(self.known(func), Some(ExternalFn::Memory(m)) if m.is_tape())
-    }
-    fn matches_signature(&self, shape: Shape, ty: TypeId) -> bool {
-        let Type::Func { result, params, .. } = self.types.get(ty) else {
-            return false;
-        };
-        params.len() == shape.params.len()
-            && self.matches_type_class(shape.result, *result)
-            && (shape.params.chars().zip(params)).all(|(c, ty)| self.matches_type_class(c, *ty))
-    }
-    fn matches_type_class(&self, class: char, ty: TypeId) -> bool {
-        match self.types.get(self.types.scalar(ty)) {
-            Type::Float(_) => class == 'f',
-            Type::Int(_) => class == 'i',
-            Type::Ptr(_) => class == 'p',
-            Type::Struct { .. } => class == 's',
-            Type::Void => class == 'v',
-            _ => false,
-        }
     }
 }

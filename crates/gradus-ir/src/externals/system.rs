@@ -112,7 +112,7 @@ pub(super) fn ubsan_handler(name: &str) -> Option<ExternalInfo> {
 }
 
 /// Functions that return the address of `errno`, by C library.
-pub(super) const ERRNO: &[&str] = &["__errno_location", "__error", "_errno"];
+pub(crate) const ERRNO: &[&str] = &["__errno_location", "__error", "_errno"];
 
 // table
 pub(super) const ROWS: &[Row] = &[

@@ -1,7 +1,6 @@
 //! Tests over all table rows: names resolve, are unique, and have consistent effects.
 
 use super::*;
-use crate::{AttrSet, Unit};
 
 #[test]
 fn every_name_resolves_to_its_row() {
@@ -111,20 +110,6 @@ fn only_the_c_function_sets_errno() {
     assert!(effects("llvm.sin.f64").is_some_and(|e| e.is_pure()));
     assert!(ExternalFn::Math(MathFn::Sin).effects().writes.errno);
     assert!(ExternalFn::Mpi.effects().writes.any);
-}
-
-#[test]
-fn mismatched_signatures_are_unknown() {
-    let mut unit = Unit::default();
-    let (f64, i64) = (unit.types.f64(), unit.types.int(64));
-    let right = unit.types.func(f64, vec![f64]);
-    let wrong = unit.types.func(i64, vec![f64, i64]);
-    let y1 = unit.declare("y1", right, AttrSet::default());
-    assert_eq!(unit.known(y1), Some(ExternalFn::Math(MathFn::Y1)));
-    let y0 = unit.declare("y0", wrong, AttrSet::default());
-    assert_eq!(unit.known(y0), None);
-    unit.functions[y1].defined = true;
-    assert_eq!(unit.known(y1), None);
 }
 
 #[test]

@@ -55,7 +55,7 @@ pub enum MaskedFn {
 }
 
 /// The name stem of the float sum reduction.
-pub(super) const SUM: &str = "llvm.vector.reduce.fadd";
+pub(crate) const SUM: &str = "llvm.vector.reduce.fadd";
 
 // table
 pub(super) const ROWS: &[Row] = &[

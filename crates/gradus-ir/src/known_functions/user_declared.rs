@@ -3,11 +3,10 @@
 //! A function with a statement is treated as an external function; no analysis reads the body. The caller of
 //! a `state_…` method removes the body from the unit.
 
-use super::{Effects, ExceptionFn, ExternalFn, ExternalInfo, INDEX, MemoryFn, exceptions};
+use crate::externals::{
+    Effects, ExceptionFn, ExternalFn, ExternalInfo, INACTIVE, INDEX, MemoryFn, exceptions,
+};
 use crate::{AddressEscapes, FuncId, GlobalId, Unit};
-
-/// An inactive function has arbitrary effects, except on memory that carries derivatives.
-pub(super) const INACTIVE: Effects = Effects::UNKNOWN.inactive();
 
 impl Unit {
     /// States that `func` computes the external function `name`. Returns whether the table has `name` with a

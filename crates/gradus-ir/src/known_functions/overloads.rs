@@ -1,6 +1,6 @@
-//! Symbols of LLVM intrinsics: a stem and overload types.
+//! Symbols of overloaded LLVM intrinsics: a stem and mangled overload types of a unit.
 
-use super::{MathFn, ReduceFn, vector};
+use crate::externals::{MathFn, ReduceFn, vector};
 use crate::{FloatKind, Type, TypeId, Unit};
 
 impl MathFn {
