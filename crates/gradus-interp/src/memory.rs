@@ -5,6 +5,8 @@
 //! either side, never reaches another object. The start address has the object's alignment and no larger
 //! alignment.
 
+mod shape_access;
+
 use crate::trap::{Eval, TrapKind, fault};
 use crate::values::value::{Address, Value};
 use gradus_ir::FuncId;
@@ -371,5 +373,17 @@ impl Memory {
             }
             text.push(byte);
         }
+    }
+}
+
+/// Checks the stated alignment of an address.
+#[inline(always)]
+pub(crate) fn check_alignment(address: u64, align: u64) -> Eval<()> {
+    match address & (align - 1) {
+        0 => Ok(()),
+        _ => fault(
+            TrapKind::Misaligned,
+            format!("the address is not aligned to {align} bytes"),
+        ),
     }
 }

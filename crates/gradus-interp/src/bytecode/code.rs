@@ -3,11 +3,12 @@
 //! Registers are numbered per body. A register with the bit [`CONST`] set is an index into the constant
 //! table.
 
+use crate::values::cast::Conversion;
 use crate::values::value::Value;
 use crate::values::value_layout::{Num, Shape};
 use gradus_ir::externals::ExternalFn;
 use gradus_ir::{
-    BinaryOp, CastOp, Flags, FloatPredicate, FuncId, IntPredicate, Op, ReduceOp, RmwOp, Schedule,
+    BinaryOp, Flags, FloatPredicate, FuncId, IntPredicate, Op, ReduceOp, RmwOp, Schedule,
 };
 
 /// A register or a constant.
@@ -328,15 +329,10 @@ pub(crate) enum StrandEvent {
     Unlock,
 }
 
-/// A conversion.
+/// A conversion with registers.
 #[derive(Debug)]
 pub(crate) struct CastInfo {
-    pub op: CastOp,
-    pub from: Num,
-    pub to: Num,
-    pub flags: Flags,
-    /// Lanes before and after the conversion; different for bit casts only.
-    pub lanes: (Option<usize>, Option<usize>),
+    pub conversion: Conversion,
     pub a: Reg,
     pub dst: Reg,
 }

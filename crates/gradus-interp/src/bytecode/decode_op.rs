@@ -2,6 +2,7 @@
 
 use crate::bytecode::code::{AddrInfo, CallSite, Callee, CastInfo, Clauses, Instr, Reg};
 use crate::bytecode::decode::{Decoder, NotExecutable, constant};
+use crate::values::cast::Conversion;
 use crate::values::value::Value;
 use crate::values::value_layout::{Num, Shape};
 use gradus_ir::{AllocaStorage, Atomicity, ConstKind, Flags, Op, OpKind, Type, TypeId};
@@ -94,11 +95,13 @@ impl Decoder<'_> {
                 dst,
             },
             OpKind::Cast(kind) => Instr::Cast(Box::new(CastInfo {
-                op: kind,
-                from: num,
-                to: result.num().ok_or("a cast to an aggregate")?,
-                flags,
-                lanes: (lanes, result.lanes()),
+                conversion: Conversion {
+                    op: kind,
+                    from: num,
+                    to: result.num().ok_or("a cast to an aggregate")?,
+                    flags,
+                    lanes: (lanes, result.lanes()),
+                },
                 a,
                 dst,
             })),

@@ -2,8 +2,8 @@
 
 use crate::bytecode::code::CallSite;
 use crate::externals::{Outcome, defined_arg};
+use crate::memory::check_alignment;
 use crate::run::machine::Machine;
-use crate::run::memory_ops::check_alignment;
 use crate::trap::{Eval, TrapKind, fault};
 use crate::values::arith::{apply_rmw, binary};
 use crate::values::value::Value;

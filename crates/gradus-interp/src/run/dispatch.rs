@@ -347,7 +347,7 @@ impl Machine<'_> {
                 let one = |a: &Value, b: &Value| float_compare(*predicate, kind, *flags, a, b);
                 (*dst, zip_lanes(*lanes, get(a), get(b), one)?)
             }
-            Instr::Cast(info) => (info.dst, cast(info, get(&info.a))?),
+            Instr::Cast(info) => (info.dst, cast(&info.conversion, get(&info.a))?),
             Instr::Select {
                 c,
                 a,

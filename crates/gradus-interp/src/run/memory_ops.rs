@@ -1,7 +1,7 @@
 //! Execution of address computations and memory accesses.
 
 use crate::bytecode::code::{AddrInfo, Instr, Reg};
-use crate::memory::ObjectKind;
+use crate::memory::{ObjectKind, check_alignment};
 use crate::parallel::races::AccessKind;
 use crate::run::dispatch::{At, Flow};
 use crate::run::machine::Machine;
@@ -167,17 +167,5 @@ impl Machine<'_> {
     #[inline(always)]
     fn in_same_object(&self, base: u64, address: u64) -> bool {
         base >> 36 == address >> 36 && self.memory.in_bounds(base) && self.memory.in_bounds(address)
-    }
-}
-
-/// Checks the stated alignment of an address.
-#[inline(always)]
-pub(crate) fn check_alignment(address: u64, align: u64) -> Eval<()> {
-    match address & (align - 1) {
-        0 => Ok(()),
-        _ => fault(
-            TrapKind::Misaligned,
-            format!("the address is not aligned to {align} bytes"),
-        ),
     }
 }

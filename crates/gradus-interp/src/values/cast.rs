@@ -1,6 +1,5 @@
 //! Conversions between integers, floats and pointers, and bit casts.
 
-use crate::bytecode::code::CastInfo;
 use crate::trap::{Eval, TrapKind, fault};
 use crate::values::arith::{
     known_and_undefined_bits, map_lanes, mask, signed, with_undefined_bits,
@@ -10,15 +9,26 @@ use crate::values::value::Value;
 use crate::values::value_layout::Num;
 use gradus_ir::{CastOp, Flags, FloatKind};
 
+/// A conversion: op, types, flags and lanes.
+#[derive(Debug)]
+pub(crate) struct Conversion {
+    pub op: CastOp,
+    pub from: Num,
+    pub to: Num,
+    pub flags: Flags,
+    /// Lanes before and after the conversion; different for bit casts only.
+    pub lanes: (Option<usize>, Option<usize>),
+}
+
 /// Evaluates a conversion.
-pub(crate) fn cast(info: &CastInfo, a: &Value) -> Eval<Value> {
+pub(crate) fn cast(info: &Conversion, a: &Value) -> Eval<Value> {
     if info.op == CastOp::BitCast {
         return bitcast(info, a);
     }
     map_lanes(info.lanes.0, a, |a| scalar(info, a))
 }
 
-fn scalar(info: &CastInfo, a: &Value) -> Eval<Value> {
+fn scalar(info: &Conversion, a: &Value) -> Eval<Value> {
     use CastOp::*;
     let (from, to) = (info.from, info.to);
     match info.op {
@@ -55,7 +65,7 @@ fn scalar(info: &CastInfo, a: &Value) -> Eval<Value> {
     }
 }
 
-fn resize(info: &CastInfo, a: &Value) -> Value {
+fn resize(info: &Conversion, a: &Value) -> Value {
     let (from, to) = (info.from.bits(), info.to.bits());
     let Some(n) = a.wide() else {
         return match a {
@@ -95,7 +105,12 @@ fn resize_partial(op: CastOp, from: u32, to: u32, a: &Value) -> Value {
     }
 }
 
-fn resize_float(info: &CastInfo, from: FloatKind, to: FloatKind, bits: Option<u64>) -> Eval<Value> {
+fn resize_float(
+    info: &Conversion,
+    from: FloatKind,
+    to: FloatKind,
+    bits: Option<u64>,
+) -> Eval<Value> {
     let Some(bits) = bits else {
         return fault(TrapKind::Unsupported, "arithmetic wider than binary64");
     };
@@ -131,7 +146,7 @@ fn to_int(op: CastOp, kind: FloatKind, bits: u32, n: u128) -> Eval<Value> {
     Ok(Value::number(bits, n & mask(bits)))
 }
 
-fn from_int(info: &CastInfo, bits: u32, kind: FloatKind, n: u128) -> Eval<Value> {
+fn from_int(info: &Conversion, bits: u32, kind: FloatKind, n: u128) -> Eval<Value> {
     let unsigned = info.op == CastOp::UIToFP;
     let s = signed(bits, n);
     if unsigned && info.flags.has(Flags::NNEG) && s < 0 {
@@ -148,7 +163,7 @@ fn from_int(info: &CastInfo, bits: u32, kind: FloatKind, n: u128) -> Eval<Value>
 }
 
 /// Reinterprets the bits with a new lane width; lane 0 has the lowest bits.
-fn bitcast(info: &CastInfo, a: &Value) -> Eval<Value> {
+fn bitcast(info: &Conversion, a: &Value) -> Eval<Value> {
     let (from, to) = info.lanes;
     if from == to {
         return Ok(a.clone());
