@@ -2,7 +2,7 @@
 //!
 //! A [`Machine`] allocates a unit's globals in its own memory (`memory`). On first call the decoder turns a
 //! body into a flat list of instructions (`bytecode`). The machine runs the instructions on explicit stacks
-//! (`run`, `parallel`). External functions are executed by id (`externals`).
+//! (`state`, `run`, `parallel`). External functions are executed by id (`externals`).
 //!
 //! The machine detects undefined behaviour of C and LLVM at the op that causes it and reports a [`Trap`]:
 //! access out of bounds or after free, division by zero, branches on undefined or poison values. Undefined
@@ -16,12 +16,13 @@ mod externals;
 mod memory;
 mod parallel;
 mod run;
+mod state;
 #[cfg(test)]
 mod tests;
 mod trap;
 mod values;
 
-pub use crate::run::linearized_replay::{ReplayMode, ReplayStep};
-pub use crate::run::machine::{Machine, Options};
+pub use crate::state::linearized_replay::{ReplayMode, ReplayStep};
+pub use crate::state::machine::{Machine, Options};
 pub use crate::values::value::{Address, Value};
 pub use trap::{Trap, TrapKind};

@@ -2,7 +2,7 @@
 
 use crate::bytecode::code::CallSite;
 use crate::externals::defined_arg;
-use crate::run::machine::Machine;
+use crate::state::machine::Machine;
 use crate::trap::{Eval, TrapKind, fault};
 use crate::values::value::Value;
 

@@ -2,7 +2,7 @@
 
 use crate::bytecode::code::CallSite;
 use crate::externals::Outcome;
-use crate::run::machine::Machine;
+use crate::state::machine::Machine;
 use crate::trap::{Eval, TrapKind, fault};
 use crate::values::arith::{map_lanes, mask, signed};
 use crate::values::value::Value;

@@ -3,8 +3,8 @@
 
 use crate::bytecode::code::CallSite;
 use crate::externals::{Outcome, defined_arg};
-use crate::run::linearized_replay::{ReplayState, SmoothOp};
-use crate::run::machine::Machine;
+use crate::state::linearized_replay::{ReplayState, SmoothOp};
+use crate::state::machine::Machine;
 use crate::trap::{Eval, TrapKind, fault};
 use crate::values::arith::{apply_fast_math_flags, maximum};
 use crate::values::float::{from_f64, to_f64};

@@ -2,8 +2,8 @@
 
 use crate::externals::{Outcome, defined_arg};
 use crate::memory::ObjectKind;
-use crate::parallel::races::AccessKind;
-use crate::run::machine::Machine;
+use crate::state::machine::Machine;
+use crate::state::races::AccessKind;
 use crate::trap::{Eval, TrapKind, fault};
 use crate::values::value::{Address, Value};
 use gradus_ir::externals::{AllocationSize, MemoryFn};

@@ -8,7 +8,7 @@ pub(crate) mod openmp;
 pub(crate) mod vector;
 
 use crate::bytecode::code::CallSite;
-use crate::run::machine::Machine;
+use crate::state::machine::Machine;
 use crate::trap::{Eval, TrapKind, fault};
 use crate::values::value::Value;
 use gradus_ir::externals::{CompilerIntrinsic, ExceptionFn, ExternalFn, SystemFn, TextFn};

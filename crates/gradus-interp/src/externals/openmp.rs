@@ -1,7 +1,7 @@
 //! OpenMP API functions. OpenMP constructs are parallel ops or are not executed.
 
 use crate::externals::{Outcome, defined_arg};
-use crate::run::machine::Machine;
+use crate::state::machine::Machine;
 use crate::trap::Eval;
 use crate::values::value::Value;
 use gradus_ir::FuncId;

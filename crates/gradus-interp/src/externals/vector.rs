@@ -3,7 +3,7 @@
 use crate::bytecode::code::CallSite;
 use crate::externals::{Outcome, defined_arg};
 use crate::memory::check_alignment;
-use crate::run::machine::Machine;
+use crate::state::machine::Machine;
 use crate::trap::{Eval, TrapKind, fault};
 use crate::values::arith::{apply_rmw, binary};
 use crate::values::value::Value;

@@ -1,4 +1,4 @@
-//! Parallel execution: ranks of teams and the race detector.
+//! Parallel execution: ranks of teams, and events for the race detector.
 
-pub(crate) mod races;
 pub(crate) mod ranks;
+pub(crate) mod strand_events;

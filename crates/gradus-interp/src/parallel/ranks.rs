@@ -3,8 +3,9 @@
 
 use crate::bytecode::code::{Instr, ParForInfo, Reg};
 use crate::memory::ObjectKind;
-use crate::run::dispatch::{At, Flow};
-use crate::run::machine::{Frame, Machine, Strand};
+use crate::state::machine::Machine;
+use crate::state::rank_groups::{Group, Rank};
+use crate::state::strand::{At, Flow, Frame, Strand};
 use crate::trap::{Eval, TrapKind, fault};
 use crate::values::value::{Address, Value};
 use gradus_ir::Schedule;
@@ -12,31 +13,6 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 const MAX_RANKS: u64 = 1 << 20;
-
-/// The ranks of one running `spmd`.
-#[derive(Debug)]
-pub(crate) struct Group {
-    /// The strand that continues after all ranks have ended.
-    parent: Strand,
-    ranks: Vec<Rank>,
-    /// The order of ranks in the current barrier interval; `next` is the position in the order.
-    order: Vec<usize>,
-    next: usize,
-    current: usize,
-    /// The number of `single` ops already entered by a rank, and the published results by number.
-    singles: u64,
-    published: HashMap<u64, Vec<Value>>,
-    /// Shared allocations by function and instruction.
-    shared: HashMap<(gradus_ir::FuncId, u32), Address>,
-}
-
-#[derive(Debug)]
-enum Rank {
-    Ready(Box<Strand>),
-    Waiting(Box<Strand>),
-    Running,
-    Ended,
-}
 
 impl Machine<'_> {
     pub(crate) fn parallel_instr(&mut self, at: &At, instr: &Instr) -> Eval<Flow> {

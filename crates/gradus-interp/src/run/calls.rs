@@ -3,11 +3,11 @@
 use crate::bytecode::code::{CallSite, Callee, Instr};
 use crate::externals::Outcome;
 use crate::memory::ObjectKind;
-use crate::run::dispatch::{At, Flow};
-use crate::run::machine::{Frame, Machine};
+use crate::state::machine::Machine;
+use crate::state::strand::{At, Flow, Frame};
 use crate::trap::{Eval, TrapKind, fault};
 use crate::values::value::Value;
-use gradus_ir::{Entity, FuncId};
+use gradus_ir::FuncId;
 
 impl Machine<'_> {
     /// Pushes a frame for a call; the callee runs next.
@@ -124,15 +124,6 @@ impl Machine<'_> {
         }
     }
 
-    /// Frees all stack objects except the first `keep`.
-    pub(crate) fn free_stack(&mut self, keep: usize) {
-        while self.strand.objects.len() > keep {
-            if let Some(object) = self.strand.objects.pop() {
-                self.memory.end_lifetime(object);
-            }
-        }
-    }
-
     // ---- exceptions ------------------------------------------------------------------------
 
     /// Unwinds to the nearest landing pad that handles the exception.
@@ -201,21 +192,5 @@ impl Machine<'_> {
             }
         }
         false
-    }
-
-    /// Returns the number of an exception type, counted from 1.
-    pub(crate) fn type_id(&mut self, ty: u64) -> u64 {
-        let known = self.type_ids.iter().position(|t| *t == ty);
-        let index = known.unwrap_or_else(|| {
-            self.type_ids.push(ty);
-            self.type_ids.len() - 1
-        });
-        index as u64 + 1
-    }
-
-    /// Returns a function's name for messages.
-    pub(crate) fn function_name(&self, func: FuncId) -> &str {
-        debug_assert!(func.index() < self.unit.functions.len());
-        &self.unit.functions[func].name
     }
 }

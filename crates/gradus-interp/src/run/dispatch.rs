@@ -1,9 +1,10 @@
 //! The interpreter loop.
 
-use crate::bytecode::code::{CONST, Code, Instr, InstrIndex, Reg};
-use crate::parallel::races::AccessKind;
-use crate::run::linearized_replay::SmoothOp;
-use crate::run::machine::Machine;
+use crate::bytecode::code::{Instr, Reg};
+use crate::state::linearized_replay::SmoothOp;
+use crate::state::machine::Machine;
+use crate::state::races::AccessKind;
+use crate::state::strand::{At, Flow};
 use crate::trap::{Eval, TrapKind, fault};
 use crate::values::arith::{
     apply_reduction, binary, float_compare, int_compare, map_lanes, negate, zip_lanes,
@@ -13,22 +14,6 @@ use crate::values::value::Value;
 use crate::values::value_layout::{Num, Shape};
 use gradus_ir::{BinaryOp, FloatKind};
 use std::rc::Rc;
-
-/// The control flow after an instruction.
-pub(crate) enum Flow {
-    Next,
-    To(InstrIndex),
-    /// Another frame or strand continues, at the frame's saved position.
-    Switch,
-    /// The outermost call has returned.
-    Done(Option<Value>),
-}
-
-/// The current frame.
-pub(crate) struct At<'c> {
-    pub code: &'c Code,
-    pub base: usize,
-}
 
 impl Machine<'_> {
     /// Runs until the outermost call returns.
@@ -62,32 +47,6 @@ impl Machine<'_> {
                     Flow::Done(value) => return Ok(value),
                 }
             }
-        }
-    }
-
-    // ---- registers -------------------------------------------------------------------------
-
-    #[inline(always)]
-    pub(crate) fn get<'v>(&'v self, at: &At<'v>, reg: Reg) -> &'v Value {
-        match reg & CONST {
-            0 => &self.strand.regs[at.base + reg as usize],
-            _ => &at.code.consts[(reg & !CONST) as usize],
-        }
-    }
-    #[inline(always)]
-    pub(crate) fn set(&mut self, at: &At, reg: Reg, value: Value) -> Eval<Flow> {
-        self.strand.regs[at.base + reg as usize] = value;
-        Ok(Flow::Next)
-    }
-    /// Returns a value that control flow or an address depends on; traps if the value is not fully defined.
-    #[inline(always)]
-    pub(crate) fn defined(&self, at: &At, reg: Reg, what: &str) -> Eval<u64> {
-        match self.get(at, reg) {
-            Value::Bits(bits) => Ok(*bits),
-            Value::Wide(bits) if **bits >> 64 == 0 => Ok(**bits as u64),
-            Value::Wide(_) => fault(TrapKind::Unsupported, format!("{what} is too large")),
-            Value::Poison => fault(TrapKind::Undefined, format!("{what} is poison")),
-            _ => fault(TrapKind::Undefined, format!("{what} is undefined")),
         }
     }
 

@@ -1,13 +1,13 @@
 //! Execution of address computations and memory accesses.
 
 use crate::bytecode::code::{AddrInfo, Instr, Reg};
-use crate::memory::{ObjectKind, check_alignment};
-use crate::parallel::races::AccessKind;
-use crate::run::dispatch::{At, Flow};
-use crate::run::machine::Machine;
+use crate::memory::check_alignment;
+use crate::state::machine::Machine;
+use crate::state::races::AccessKind;
+use crate::state::strand::{At, Flow};
 use crate::trap::{Eval, TrapKind, fault};
 use crate::values::arith::{apply_rmw, int_compare};
-use crate::values::value::{Address, Value};
+use crate::values::value::Value;
 use crate::values::value_layout::Shape;
 use gradus_ir::IntPredicate;
 
@@ -108,15 +108,6 @@ impl Machine<'_> {
                 "an instruction outside of this group",
             ),
         }
-    }
-
-    /// Allocates a stack object of the running function.
-    pub(crate) fn stack_object(&mut self, size: u64, align: u64) -> Eval<Address> {
-        let address = self
-            .memory
-            .allocate(size, align, ObjectKind::Stack, false)?;
-        self.strand.objects.push(address);
-        Ok(address)
     }
 
     pub(crate) fn addr(&mut self, at: &At, info: &AddrInfo) -> Eval<Flow> {

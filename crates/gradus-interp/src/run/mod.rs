@@ -1,7 +1,6 @@
-//! Execution of bytecode: the machine, calls, memory operations, linearised replay.
+//! Execution of bytecode: entry, calls, memory operations.
 
 pub(crate) mod calls;
 pub(crate) mod dispatch;
-pub(crate) mod linearized_replay;
-pub(crate) mod machine;
+pub(crate) mod entry;
 pub(crate) mod memory_ops;

@@ -1,7 +1,7 @@
 //! Tests of parallel ops with serial semantics, in rank order and in random orders.
 
 use super::unit;
-use crate::run::machine::Options;
+use crate::state::machine::Options;
 use crate::{Machine, Value};
 
 /// Returns the result of `@f`, equal in rank order and in three random orders.

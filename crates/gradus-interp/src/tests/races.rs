@@ -1,7 +1,7 @@
 //! Tests of race detection: all races are found in any order, without false positives.
 
 use super::unit;
-use crate::run::machine::Options;
+use crate::state::machine::Options;
 use crate::{Machine, TrapKind};
 
 /// Returns whether `@f` has a race, with four ranks in a team without a stated size.

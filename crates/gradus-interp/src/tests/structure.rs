@@ -1,7 +1,7 @@
 //! Tests of control flow, calls, exceptions and linearised replay.
 
 use super::{run, trap, unit};
-use crate::run::machine::Options;
+use crate::state::machine::Options;
 use crate::{Machine, ReplayMode, ReplayStep, TrapKind, Value};
 
 fn int(text: &str) -> i64 {

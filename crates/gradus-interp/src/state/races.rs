@@ -7,9 +7,7 @@
 //! strand and 8-byte word. Code of the creating strand between its tasks runs after the spawns of earlier
 //! tasks and before the spawns of later tasks: the detector compares such code with the earlier tasks only.
 
-use crate::bytecode::code::StrandEvent;
-use crate::run::dispatch::{At, Flow};
-use crate::run::machine::Machine;
+use crate::state::machine::Machine;
 use crate::trap::{Eval, TrapKind, fault};
 use crate::values::value::{Address, Value};
 use std::collections::HashMap;
@@ -129,7 +127,9 @@ impl Races {
         }
     }
 
-    fn task(&mut self, frames: usize, beside: bool, serial: bool) {
+    /// Begins a task. A task `beside` the spawner is a strand of its own; inner tasks of a `serial` task run
+    /// undeferred.
+    pub fn task(&mut self, frames: usize, beside: bool, serial: bool) {
         let mut inside = serial;
         if let Some(fork) = self.forks.last_mut() {
             inside |= fork.serial;
@@ -140,20 +140,27 @@ impl Races {
         }
         self.begin(frames, inside);
     }
-    fn task_end(&mut self) {
+    /// Ends the innermost task.
+    pub fn task_end(&mut self) {
         self.join();
         if let Some(fork) = self.forks.last_mut() {
             fork.strand = SPAWNER;
         }
     }
 
-    fn lock(&mut self, name: u64, frames: usize) {
+    /// Acquires a lock.
+    pub fn lock(&mut self, name: u64, frames: usize) {
         let forks = self.forks.len();
         self.locks.push(Lock {
             name,
             frames,
             forks,
         });
+    }
+
+    /// Releases the last acquired lock.
+    pub fn unlock(&mut self) {
+        self.locks.pop();
     }
 
     /// Unwinds forks and locks begun by the calls above the first `frames` frames, after an exception.
@@ -248,35 +255,5 @@ impl Machine<'_> {
     pub(crate) fn record_free(&mut self, block: Address) -> Eval<()> {
         let size = self.memory.size(block).unwrap_or(0);
         self.check_access(block.0, size, AccessKind::Write)
-    }
-
-    pub(crate) fn strand_event(&mut self, at: &At, event: StrandEvent) -> Eval<Flow> {
-        let frames = self.strand.frames.len();
-        let truth = |reg: Option<_>| reg.map(|reg| self.defined(at, reg, "a condition"));
-        let (beside, serial) = match event {
-            StrandEvent::Task {
-                condition: beside,
-                serial,
-            } => (truth(beside), truth(serial)),
-            _ => (None, None),
-        };
-        let (beside, serial) = (beside.transpose()?, serial.transpose()?);
-        let Some(races) = &mut self.races else {
-            return Ok(Flow::Next);
-        };
-        match event {
-            StrandEvent::Scope => races.fork(frames),
-            StrandEvent::ScopeEnd => races.join(),
-            StrandEvent::Task { .. } => races.task(
-                frames,
-                beside.is_none_or(|bits| bits & 1 == 1),
-                serial.is_some_and(|bits| bits & 1 == 1),
-            ),
-            StrandEvent::TaskEnd => races.task_end(),
-            StrandEvent::Sync => races.synchronize(),
-            StrandEvent::Lock(name) => races.lock(name, frames),
-            StrandEvent::Unlock => drop(races.locks.pop()),
-        }
-        Ok(Flow::Next)
     }
 }

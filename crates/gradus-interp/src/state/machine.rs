@@ -1,11 +1,14 @@
-//! The machine's public interface: allocate memory, call functions, read results.
+//! The machine: the state of a run, and the public interface to its memory and output.
+//!
+//! `externals/`, `parallel/` and `run/` execute bytecode on the state; `run/entry.rs` calls functions.
 
 use crate::bytecode::code::Code;
 use crate::bytecode::decode::{Symbols, constant, decode};
 use crate::memory::{Memory, ObjectKind};
-use crate::parallel::races::Races;
-use crate::parallel::ranks::Group;
-use crate::run::linearized_replay::ReplayState;
+use crate::state::linearized_replay::ReplayState;
+use crate::state::races::Races;
+use crate::state::rank_groups::Group;
+use crate::state::strand::{Frame, Strand};
 use crate::trap::{Eval, Fault, Trap, TrapKind, fault};
 use crate::values::value::{Address, Value};
 use gradus_ir::{Body, Entity, FuncId, OpPrinter, Symbol, Unit};
@@ -42,31 +45,6 @@ impl Default for Options {
     }
 }
 
-/// The frame of an active call.
-#[derive(Clone, Debug)]
-pub(crate) struct Frame {
-    pub code: Rc<Code>,
-    pub pc: u32,
-    /// The index of the frame's first register.
-    pub base: usize,
-    /// The number of stack objects before the call.
-    pub objects: usize,
-}
-
-/// A strand: active calls, registers and stack objects of one flow of control.
-#[derive(Debug, Default)]
-pub(crate) struct Strand {
-    pub regs: Vec<Value>,
-    pub frames: Vec<Frame>,
-    pub objects: Vec<Address>,
-    /// The rank's number and the number of ranks.
-    pub rank: Option<(u64, u64)>,
-    /// The number of `single` ops reached.
-    pub singles: u64,
-    /// The exception for the landing pad: object and selector.
-    pub pending: Option<(u64, u64)>,
-}
-
 /// Executes the functions of a unit in a private memory.
 #[derive(Debug)]
 pub struct Machine<'u> {
@@ -90,7 +68,8 @@ pub struct Machine<'u> {
     pub(crate) errno: Option<Address>,
     pub(crate) random: u64,
     pub(crate) replay: ReplayState,
-    memory_init: Eval<()>,
+    /// The outcome of the initialisation of memory.
+    pub(crate) memory_init: Eval<()>,
 }
 
 impl<'u> Machine<'u> {
@@ -296,41 +275,7 @@ impl<'u> Machine<'u> {
         })
     }
 
-    // ---- calls -----------------------------------------------------------------------------
-
-    /// Calls a function by name; returns the result, `None` for `void`.
-    ///
-    /// # Errors
-    /// The trap that ended the run, with the position.
-    pub fn call(&mut self, name: &str, args: &[Value]) -> Result<Option<Value>, Trap> {
-        match self.unit.function(name) {
-            Some(func) => self.call_function(func, args),
-            None => {
-                let text = format!("undefined function `{name}`");
-                self.with_position(fault(TrapKind::BadCall, text))
-            }
-        }
-    }
-
-    /// Calls a function; returns the result, `None` for `void`.
-    ///
-    /// # Errors
-    /// The trap that ended the run, with the position.
-    pub fn call_function(&mut self, func: FuncId, args: &[Value]) -> Result<Option<Value>, Trap> {
-        self.strand = Strand::default();
-        self.groups.clear();
-        self.races = self.options.races.then(Races::default);
-        let layout = self.memory_init.clone();
-        let outcome = layout
-            .and_then(|()| self.push_call(func, args))
-            .and_then(|()| self.run());
-        let outcome = self.with_position(outcome);
-        if outcome.is_err() {
-            self.strand = Strand::default();
-            self.groups.clear();
-        }
-        outcome
-    }
+    // ---- results and code ------------------------------------------------------------------
 
     /// Returns the program's output so far.
     pub fn output(&self) -> &[u8] {
@@ -363,8 +308,24 @@ impl<'u> Machine<'u> {
         Ok(code)
     }
 
+    /// Returns the number of an exception type, counted from 1.
+    pub(crate) fn type_id(&mut self, ty: u64) -> u64 {
+        let known = self.type_ids.iter().position(|t| *t == ty);
+        let index = known.unwrap_or_else(|| {
+            self.type_ids.push(ty);
+            self.type_ids.len() - 1
+        });
+        index as u64 + 1
+    }
+
+    /// Returns a function's name for messages.
+    pub(crate) fn function_name(&self, func: FuncId) -> &str {
+        debug_assert!(func.index() < self.unit.functions.len());
+        &self.unit.functions[func].name
+    }
+
     /// Adds the position of the current instruction to a fault.
-    fn with_position<T>(&self, outcome: Eval<T>) -> Result<T, Trap> {
+    pub(crate) fn with_position<T>(&self, outcome: Eval<T>) -> Result<T, Trap> {
         outcome.map_err(|Fault { kind, message }| {
             let mut trap = Trap {
                 kind,

@@ -7,7 +7,7 @@
 //! original program are inaccurate for some functions: the sine of a large multiple oscillates within any
 //! step, and an iterated chaotic map doubles the distance of two points in each iteration.
 
-use crate::run::machine::Machine;
+use crate::state::machine::Machine;
 use crate::trap::{Eval, TrapKind, fault};
 use crate::values::value::Value;
 use gradus_ir::BinaryOp;

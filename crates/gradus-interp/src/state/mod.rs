@@ -1,0 +1,7 @@
+//! State of a run: machine, strands, groups of ranks, race detector, recorded operations.
+
+pub(crate) mod linearized_replay;
+pub(crate) mod machine;
+pub(crate) mod races;
+pub(crate) mod rank_groups;
+pub(crate) mod strand;
