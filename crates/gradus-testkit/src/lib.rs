@@ -44,8 +44,7 @@ mod oracle;
 mod reduce;
 mod run;
 
-pub use crate::oracle::check::Verdict;
-pub use crate::oracle::compare::same_outcome;
+pub use crate::oracle::c_compile::{ROUTES, check_c};
 pub use crate::oracle::coverage::Coverage;
 pub use crate::oracle::fork_join_check::{ForkJoinWay, check_fork_join, fork_join_unit};
 pub use crate::oracle::ir_check::{WideRoute, check_unit, wide_unit};
@@ -56,13 +55,14 @@ pub use crate::oracle::three_way::{Functions, Linear, Primal, ThreeWay, three_wa
 pub use crate::oracle::tsan_check::{check_sanitized, seed_races};
 pub use crate::reduce::gir::{reduce, without_unused};
 pub use crate::reduce::text::reduce_text;
-pub use crate::run::c_compile::{ROUTES, check_c};
 pub use crate::run::call_spec::{
     Argument, Array, Call, CallOutcome, Elements, number_text, run_call,
 };
 pub use crate::run::case_page::{Page, Step};
+pub use crate::run::compare::same_outcome;
 pub use crate::run::pool::{Pool, options_with_eager_forks};
 pub use crate::run::runner::{Check, Pass, check_page, check_pages};
+pub use crate::run::verdict::Verdict;
 pub use generate::c::{C_INCLUDES, CProgram, c_program};
 pub use generate::{CELLS, FEATURES, Style, WideProgram, program, wide_program};
 pub use generate::{FORK_JOIN_FEATURES, ForkJoinProgram, fork_join_program};

@@ -13,38 +13,9 @@ use crate::generate::CELLS;
 use crate::oracle::singularities;
 use crate::oracle::singularities::Followed;
 use crate::run::compiled_module::{Loaded, Subject};
+use crate::run::verdict::Verdict;
 use gradus_llvm::host::jit::{Arg, Jit};
 use gradus_pipeline::{Derivative, Role};
-
-/// The verdict on a program.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
-    /// The derivatives are right.
-    Right,
-    /// The derivatives are right, but at this point a path is taken that is taken only there.
-    Isolated(String),
-    /// The derivatives are right, but at this point the program oscillates within any step of finite
-    /// differences.
-    Oscillating(String),
-    /// The program is refused.
-    Refused {
-        /// The diagnostic's code.
-        code: String,
-        /// The message and the source line.
-        place: String,
-    },
-    /// A derivative is wrong; the disagreement.
-    Wrong(String),
-    /// A crash or an internal error.
-    Crash(String),
-}
-
-impl Verdict {
-    /// Returns the verdict on a program with derivatives.
-    pub(crate) fn of(found: Result<Verdict, String>) -> Verdict {
-        found.unwrap_or_else(Verdict::Wrong)
-    }
-}
 
 /// Inputs: the cells of `x`, then `s`. Outputs: the result, then the cells.
 pub(crate) type Vector = [f64; CELLS + 1];

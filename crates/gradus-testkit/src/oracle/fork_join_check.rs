@@ -6,8 +6,8 @@
 //! to four workers.
 
 use crate::generate::ForkJoinProgram;
-use crate::oracle::check::Verdict;
 use crate::run::pool::{Pool, empty_host, options_with_eager_forks};
+use crate::run::verdict::Verdict;
 use gradus_analysis::{AliasOptions, CallGraph, Effects};
 use gradus_interp::{Machine, Options};
 use gradus_ir::{Flags, FuncId, Linkage, Unit, parse, verify};

@@ -8,8 +8,9 @@
 //! A batch's number selects whether the early pipeline runs, and which switch is off.
 
 use crate::generate::{CELLS, WideProgram, wide_declarations};
-use crate::oracle::check::{Runner, Vector, Verdict, check_all_points, directions, points};
+use crate::oracle::check::{Runner, Vector, check_all_points, directions, points};
 use crate::run::compiled_module::{CompiledDerivatives, Module, Subject, compile_derivatives};
+use crate::run::verdict::Verdict;
 use gradus_interp::{Machine, Options as Limits, ReplayMode, TrapKind, Value};
 use gradus_ir::{Diagnostic, Layout, Unit, parse, verify};
 use gradus_llvm::{Host, OptLevel};

@@ -1,7 +1,7 @@
 //! Oracles: three-way derivative checks, the interpreter against the machine, serial against parallel.
 
+pub(crate) mod c_compile;
 pub(crate) mod check;
-pub(crate) mod compare;
 pub(crate) mod coverage;
 pub(crate) mod fork_join_check;
 pub(crate) mod ir_check;

@@ -9,11 +9,12 @@
 //! 3. the interpreter finds no race in the derivatives before lowering, for any schedule.
 
 use crate::generate::ParallelCProgram;
-use crate::oracle::check::{Runner, Vector, Verdict, check_all_points, directions, points};
+use crate::oracle::c_compile::compile_c_derivatives;
+use crate::oracle::check::{Runner, Vector, check_all_points, directions, points};
 use crate::oracle::ir_check::{matches_interpreter_in_one_unit, run_along_path};
-use crate::run::c_compile::compile_c_derivatives;
 use crate::run::compiled_module::{Loaded, Subject};
 use crate::run::pool;
+use crate::run::verdict::Verdict;
 use gradus_ir::{FuncId, Unit, parse, verify};
 use gradus_llvm::OptLevel;
 use gradus_pipeline::Options;

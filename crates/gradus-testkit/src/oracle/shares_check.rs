@@ -5,7 +5,7 @@
 //! `gradus cc` links the objects with the runtime library.
 
 use crate::generate::{SHARES_INCLUDES, SharesProgram};
-use crate::oracle::check::Verdict;
+use crate::run::verdict::Verdict;
 use gradus_pipeline::{CallsTask, Input, Level, Options, OutputKind, Request, Task, compile};
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};

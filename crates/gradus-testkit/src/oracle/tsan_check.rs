@@ -7,11 +7,11 @@
 //! workers. A program must print the interpreter's result.
 
 use crate::generate::ForkJoinProgram;
-use crate::oracle::check::Verdict;
 use crate::oracle::fork_join_check::{
     ForkJoinWay, check_verifier, interpreted, prepare, with_bodies,
 };
 use crate::run::pool::{empty_host, options_with_eager_forks};
+use crate::run::verdict::Verdict;
 use gradus_ir::{Attr, AttrValue, BinaryOp, Body, Builder, Op, OpKind, RmwOp, Unit};
 use std::fmt::Write;
 use std::path::Path;

@@ -3,7 +3,7 @@
 //! Flow: bitcode → `gradus_pipeline::compile` → bitcode → JIT. Many programs share a run; a program that is
 //! refused, or causes a panic, is removed, and the others are tried again.
 
-use crate::oracle::check::Verdict;
+use crate::run::verdict::Verdict;
 use gradus_ir::{Diagnostic, Severity};
 use gradus_llvm::host::jit::Jit;
 use gradus_llvm::{Host, OptLevel, Pipeline};

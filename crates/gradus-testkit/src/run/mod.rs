@@ -1,8 +1,9 @@
-//! Execution of compiled programs: the runner, case pages, the pool.
+//! Execution of programs: compiled modules, case pages with their runner and comparison, the pool, verdicts.
 
-pub(crate) mod c_compile;
 pub(crate) mod call_spec;
 pub(crate) mod case_page;
+pub(crate) mod compare;
 pub(crate) mod compiled_module;
 pub(crate) mod pool;
 pub(crate) mod runner;
+pub(crate) mod verdict;

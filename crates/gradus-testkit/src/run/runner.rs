@@ -1,8 +1,8 @@
 //! Runs case pages: the common checks, and the contents of each page.
 
-use crate::oracle::compare::same_outcome;
 use crate::run::call_spec::{Call, CallOutcome, number_text, run_call};
 use crate::run::case_page::{Page, Step};
+use crate::run::compare::same_outcome;
 use gradus_interp::{Options, Value};
 use gradus_ir::{Diagnostic, FloatKind, Type, TypeId, Unit, parse, print, verify};
 use std::path::Path;

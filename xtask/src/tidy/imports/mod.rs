@@ -18,7 +18,6 @@ use std::collections::BTreeMap;
 const EXCEPTIONS: &[(&str, f64)] = &[
     ("crates/gradus", 62.0),
     ("crates/gradus-pipeline", 44.0),
-    ("crates/gradus-testkit", 35.0),
 ];
 
 /// Modules of all crates, collected file by file.

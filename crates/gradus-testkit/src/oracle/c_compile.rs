@@ -1,9 +1,10 @@
 //! Random C programs through the whole compiler: clang, both derivatives, the checks.
 
 use crate::generate::c::{C_INCLUDES, CProgram};
-use crate::oracle::check::{Runner, Vector, Verdict, check_all_points};
+use crate::oracle::check::{Runner, Vector, check_all_points};
 use crate::oracle::ir_check::{import_functions, run_along_path};
 use crate::run::compiled_module::{CompiledDerivatives, Module, Subject, compile_derivatives};
+use crate::run::verdict::Verdict;
 use gradus_ir::Diagnostic;
 use gradus_pipeline::{Level, Options, may_hold_words, preserve_words};
 use std::cell::LazyCell;
