@@ -11,7 +11,9 @@
 
 use crate::{Arena, ConstId, Flags, LocId, MetaId, Op, OpKind, Region, TypeId, Value};
 use smallvec::SmallVec;
+use std::cell::Cell;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The definition of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -92,6 +94,22 @@ pub struct Body {
     root: Region,
     consts: HashMap<ConstId, Value>,
     names: HashMap<Value, Box<str>>,
+    version: Cell<BodyVersion>,
+}
+
+/// A stamp of the contents of a body: bodies with equal stamps are equal. Names of values do not count.
+///
+/// A mutable access to an op, a value or a region makes the stamp outdated, and the next query draws a new one. A
+/// copy of a body has the stamp of the original until either is edited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BodyVersion(u64);
+
+impl BodyVersion {
+    /// Draws a stamp that no body of this process had before.
+    fn new() -> BodyVersion {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        BodyVersion(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
 }
 
 impl Body {
@@ -111,6 +129,7 @@ impl Body {
             root,
             consts: HashMap::new(),
             names: HashMap::new(),
+            version: Cell::new(BodyVersion::new()),
         };
         for &ty in params {
             body.add_param(root, ty);
@@ -119,6 +138,20 @@ impl Body {
     }
 
     // ---- reading ---------------------------------------------------------------------------
+
+    /// Returns the stamp of the present contents.
+    pub fn version(&self) -> BodyVersion {
+        // All three flags must be taken.
+        let touched = [
+            self.ops.take_touched(),
+            self.values.take_touched(),
+            self.regions.take_touched(),
+        ];
+        if touched.contains(&true) {
+            self.version.set(BodyVersion::new());
+        }
+        self.version.get()
+    }
 
     /// Returns the outermost region. The region's parameters are the function's parameters.
     pub fn root(&self) -> Region {

@@ -1,5 +1,6 @@
 //! Typed 32-bit ids and the arenas indexed by the ids.
 
+use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
 
@@ -40,6 +41,8 @@ pub(crate) use entities;
 #[derive(Clone, Debug)]
 pub struct Arena<K, V> {
     items: Vec<V>,
+    /// True after each mutable access, until [`Arena::take_touched`].
+    touched: Cell<bool>,
     key: PhantomData<K>,
 }
 
@@ -47,6 +50,7 @@ impl<K, V> Default for Arena<K, V> {
     fn default() -> Self {
         Arena {
             items: Vec::new(),
+            touched: Cell::new(true),
             key: PhantomData,
         }
     }
@@ -55,8 +59,13 @@ impl<K, V> Default for Arena<K, V> {
 impl<K: Entity, V> Arena<K, V> {
     /// Appends `item` and returns the id.
     pub fn push(&mut self, item: V) -> K {
+        self.touched.set(true);
         self.items.push(item);
         K::from_index(self.items.len() - 1)
+    }
+    /// Returns whether the arena was accessed mutably since the last call.
+    pub(crate) fn take_touched(&self) -> bool {
+        self.touched.replace(false)
     }
     /// Returns the number of elements.
     pub fn len(&self) -> usize {
@@ -88,6 +97,7 @@ impl<K: Entity, V> Index<K> for Arena<K, V> {
 
 impl<K: Entity, V> IndexMut<K> for Arena<K, V> {
     fn index_mut(&mut self, key: K) -> &mut V {
+        self.touched.set(true);
         &mut self.items[key.index()]
     }
 }

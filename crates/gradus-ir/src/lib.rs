@@ -37,7 +37,7 @@ mod verify;
 
 pub use addresses::Address;
 pub use attrs::{Attr, AttrSet, AttrValue, POINTEE_ATTR};
-pub use body::{Body, Definition, OpData, Operand, RegionData, Use, ValueData, Walk};
+pub use body::{Body, BodyVersion, Definition, OpData, Operand, RegionData, Use, ValueData, Walk};
 pub use build::Builder;
 pub use consts::{Const, ConstKind, ConstTable, MIN_OBJECT_ADDRESS};
 pub use diag::{Code, Diagnostic, Label, Severity, SourceSpan};

@@ -31,7 +31,8 @@ pub use crate::memory::dead_memory::{allocates_memory, remove_dead_memory};
 pub use crate::memory::stagger_allocations::{has_large_zeroed_allocations, stagger_allocations};
 
 use gradus_analysis::{AliasOptions, CallGraph, Effects};
-use gradus_ir::{Body, FuncId, Op, OpKind, Unit};
+use gradus_ir::{Body, BodyVersion, FuncId, Op, OpKind, Unit};
+use std::collections::HashMap;
 
 /// Pass context: facts beyond the body, computed before and preserved by simplifications.
 #[derive(Clone, Copy, Debug)]
@@ -252,10 +253,20 @@ fn run_order(
         .filter_map(|name| pass(name))
         .collect();
     let mut any = false;
+    // A pass has nothing to do on a body that it left unchanged before.
+    let mut unchanged_at: HashMap<&str, BodyVersion> = HashMap::new();
     for _ in 0..REPETITIONS_MAX {
         let mut changed = false;
         for pass in &passes {
-            changed |= (pass.run)(unit, body, facts);
+            if unchanged_at.get(pass.name) == Some(&body.version()) {
+                continue;
+            }
+            match (pass.run)(unit, body, facts) {
+                true => changed = true,
+                false => {
+                    unchanged_at.insert(pass.name, body.version());
+                }
+            }
         }
         any |= changed;
         if !changed {
