@@ -11,7 +11,7 @@ use gradus_interp::Options;
 use gradus_ir::{Unit, parse, print, verify};
 use gradus_simplify::{PASSES, Pass, PassContext};
 use gradus_testkit::{Call, Style, program, reduce, run_call, same_outcome};
-use std::panic::catch_unwind;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Returns the seeds of this run.
 fn seeds(usual: u64) -> std::ops::Range<u64> {
@@ -89,7 +89,7 @@ fn every_pass_keeps_the_meaning() {
         let mut all = before.clone();
         for pass in PASSES {
             let mut after = before.clone();
-            let ran = catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let ran = catch_unwind(AssertUnwindSafe(|| {
                 simplified(&mut after, pass);
                 simplified(&mut all, pass);
             }));
@@ -121,7 +121,7 @@ fn reduced_program(
         return String::new();
     }
     let small = reduce(unit, |candidate| {
-        let outcome = catch_unwind(|| check(candidate, choice));
+        let outcome = catch_unwind(AssertUnwindSafe(|| check(candidate, choice)));
         let same = |own: &str| own.split(' ').take(3).eq(message.split(' ').take(3));
         matches!(outcome, Ok(Err(derive::Failure::Wrong(own))) if same(&own))
     });
