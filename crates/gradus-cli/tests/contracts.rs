@@ -79,7 +79,7 @@ fn an_output_behind_a_descriptor_has_a_shadow() {
         "{header}"
     );
     assert!(
-        header.contains("x, y: the address of a descriptor"),
+        header.contains("x, y: the address of a Fortran descriptor"),
         "{header}"
     );
     assert!(
