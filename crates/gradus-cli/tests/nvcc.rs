@@ -530,7 +530,10 @@ fn refusals_write_nothing() {
             "a kernel launches a kernel",
         ),
         ("#include <cublas_v2.h>\n", "the CUDA library `cublas`"),
-        ("#include <cub/cub.cuh>\n", "the CUDA library `cub`"),
+        (
+            "#include <cub/cub.cuh>\n",
+            "the header-only CUDA library `cub`",
+        ),
         ("__global__ void k(int *x) { x = 1.5; }", "error:"),
     ];
     for (source, expected) in cases {
