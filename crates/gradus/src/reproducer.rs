@@ -13,7 +13,6 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const README: &str = "\
 This archive reproduces a diagnostic of Gradus:
@@ -26,40 +25,6 @@ source text is not included, but names are, and bitcode can be disassembled.
 
 /// The maximum size of an archive to read.
 const ARCHIVE_BYTES_MAX: u64 = 4 << 30;
-
-/// The requests of a run and their diagnostics, in order; clones share the lists.
-#[derive(Clone, Debug, Default)]
-pub struct Record {
-    kept: Arc<Mutex<Kept>>,
-}
-
-#[derive(Debug, Default)]
-struct Kept {
-    requests: Vec<Request>,
-    findings: Vec<Diagnostic>,
-}
-
-impl Record {
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-    /// Adds a request.
-    pub fn add(&self, request: &Request) {
-        self.lock().requests.push(request.clone());
-    }
-    /// Adds diagnostics.
-    pub fn add_findings(&self, findings: &[Diagnostic]) {
-        self.lock().findings.extend_from_slice(findings);
-    }
-    /// Returns all requests.
-    pub fn requests(&self) -> Vec<Request> {
-        self.lock().requests.clone()
-    }
-    /// Returns all diagnostics.
-    pub fn findings(&self) -> Vec<Diagnostic> {
-        self.lock().findings.clone()
-    }
-}
 
 /// Returns an unused path for an archive, in the folder of temporary files.
 ///

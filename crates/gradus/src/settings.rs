@@ -1,7 +1,8 @@
 //! External state as data, since nothing in this crate reads environment or clock.
 
 use crate::files::Scratch;
-use crate::{Record, TempFolders};
+use crate::request_record::Record;
+use crate::temp_files::TempFolders;
 use gradus_ir::{Code, Diagnostic};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
