@@ -14,7 +14,7 @@ use crate::fat_objects;
 use crate::fat_objects::CarriedModule;
 use crate::files::{self, Scratch};
 use crate::module_scan::{calls_openmp, has_interface_symbol, has_markers};
-use crate::{Language, Settings, child, link, runtime, source, words};
+use crate::{Language, Settings, child, job_execution, link, runtime, words};
 use gradus_ir::{Code, Diagnostic, Severity};
 use gradus_pipeline::{
     CallsTask, Input, Level, Options, Outcome, OutputKind, ParallelTarget, Reply, Request, Task,
@@ -261,7 +261,7 @@ fn exit_code(program: &Path, status: &ExitStatus, said: &[u8]) -> Result<i32, Di
     if status.signal() == Some(BROKEN_PIPE) {
         return Ok(128 + BROKEN_PIPE);
     }
-    match source::signal_error(program, status, said) {
+    match job_execution::signal_error(program, status, said) {
         Some(died) => Err(died),
         None => Ok(status.code().unwrap_or(1)),
     }

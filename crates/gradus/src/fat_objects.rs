@@ -6,6 +6,7 @@
 
 use crate::clang_jobs::Job;
 use crate::files::{self, Scratch};
+use crate::job_execution::{run_captured, run_compiler};
 use crate::settings::Settings;
 use gradus_ir::Diagnostic;
 use gradus_ir::externals::{KEYWORDS, KeywordKind, differentiation_call, registration_named};
@@ -88,7 +89,7 @@ pub fn attach(
         program: tool,
         args,
     };
-    if crate::source::run_compiler(&job).is_ok() {
+    if run_compiler(&job).is_ok() {
         files::write(object, &files::read(&result)?)?;
     }
     Ok(())
@@ -181,7 +182,7 @@ pub(crate) fn bitcode_facts(
         program: tool,
         args: vec!["--format=posix".into(), path.display().to_string()],
     };
-    let output = crate::source::run_captured(&job)
+    let output = run_captured(&job)
         .ok()
         .filter(|output| output.status.success())?;
     let mut facts = ObjectFacts {

@@ -8,8 +8,9 @@
 use crate::cc1;
 use crate::clang_jobs::Job;
 use crate::files::{self, Content, Outputs};
+use crate::job_execution::run_compiler;
 use crate::module_scan::is_parallel;
-use crate::source::{self, CompilerOptions, run_compiler};
+use crate::source::{self, CompilerOptions};
 use crate::{Settings, child, rustc, words};
 use gradus_ir::{Code, Diagnostic, Severity};
 use gradus_pipeline::{GradTask, Options, Outcome, OutputKind, Reply, Request, Task};

@@ -17,6 +17,7 @@ pub mod fat_objects;
 mod fc1;
 pub mod files;
 pub mod grad;
+mod job_execution;
 mod link;
 mod module_scan;
 pub mod nvcc;

@@ -10,6 +10,7 @@ use crate::driver::DriveOptions;
 use crate::fat_objects;
 use crate::fat_objects::{CarriedModule, ObjectFacts};
 use crate::files::{self, Scratch};
+use crate::job_execution::run_compiler;
 use crate::module_scan::is_parallel;
 use crate::{Settings, archive, child};
 use gradus_ir::{Code, Diagnostic};
@@ -68,7 +69,7 @@ pub(crate) fn prepare(
     };
     let (derived, object) = (scratch.file("linked.bc"), scratch.file("linked.o"));
     files::write(&derived, bitcode)?;
-    crate::source::run_compiler(&Job {
+    run_compiler(&Job {
         program: settings.compiler(cc1::language(leader))?,
         args: cc1::with_input_and_output(leader, &derived, &object),
     })?;

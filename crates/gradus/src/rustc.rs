@@ -4,8 +4,9 @@
 //! linked along, for symbols undefined in the bitcode.
 
 use crate::files::Scratch;
+use crate::job_execution::{refused_error, run_captured};
 use crate::settings::Settings;
-use crate::source::{self, CompilerOptions, Source, refused_error, run_captured};
+use crate::source::{self, CompilerOptions, Source};
 use gradus_ir::{Code, Diagnostic};
 use std::path::{Path, PathBuf};
 

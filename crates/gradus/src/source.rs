@@ -4,6 +4,7 @@ use crate::cc1::{self, DebugDetail};
 use crate::clang_jobs;
 use crate::clang_jobs::Job;
 use crate::files::{self, Scratch};
+use crate::job_execution::run_compiler;
 use crate::module_scan::is_ir;
 use crate::nvcc;
 use crate::rustc;
@@ -11,9 +12,7 @@ use crate::settings::{Language, Settings};
 use crate::words;
 use gradus_ir::{Code, Diagnostic};
 use gradus_pipeline::{Input, Level, WrittenRegistration};
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{ExitStatus, Output, Stdio};
 
 /// A program of several files, ready for the passes.
 #[derive(Clone, Debug)]
@@ -166,54 +165,4 @@ pub fn open(
 /// Returns the path recorded by a compiler in line information.
 pub(crate) fn absolute(file: &Path) -> PathBuf {
     std::path::absolute(file).unwrap_or_else(|_| file.to_path_buf())
-}
-
-/// Runs a compiler; on failure, messages become a diagnostic.
-///
-/// # Errors
-/// `ToolFailed`.
-pub fn run_compiler(job: &Job) -> Result<(), Diagnostic> {
-    let output = run_captured(job)?;
-    match output.status.success() {
-        true => Ok(()),
-        false => match signal_error(&job.program, &output.status, &output.stderr) {
-            Some(died) => Err(died),
-            None => Err(refused_error(&output)),
-        },
-    }
-}
-
-/// Runs a program and captures its output.
-///
-/// # Errors
-/// `ToolFailed` if the program cannot be started.
-pub(crate) fn run_captured(job: &Job) -> Result<Output, Diagnostic> {
-    let output = job.command().stdin(Stdio::null()).output();
-    output.map_err(|e| {
-        let message = format!("cannot run {}: {e}", job.program.display());
-        Diagnostic::error(Code::ToolFailed, message)
-    })
-}
-
-/// Returns the diagnostic on a compiler that refuses a program.
-pub(crate) fn refused_error(output: &Output) -> Diagnostic {
-    let diagnostic = Diagnostic::error(Code::ToolFailed, "the compiler rejected the program");
-    with_output(diagnostic, &output.stderr)
-}
-
-/// Returns the diagnostic on a compiler or linker killed by a signal, with its messages.
-pub fn signal_error(program: &Path, status: &ExitStatus, said: &[u8]) -> Option<Diagnostic> {
-    let signal = status.signal()?;
-    let message = format!("{} was killed by signal {signal}", program.display());
-    Some(with_output(
-        Diagnostic::error(Code::ToolFailed, message),
-        said,
-    ))
-}
-
-/// Adds the first lines of a program's output to a diagnostic.
-fn with_output(finding: Diagnostic, said: &[u8]) -> Diagnostic {
-    let said = String::from_utf8_lossy(said);
-    let lines = said.lines().take(20);
-    lines.fold(finding, |finding, line| finding.note(line.to_string()))
 }

@@ -9,7 +9,7 @@
 use crate::clang_jobs::Job;
 use crate::files::{self, Scratch};
 use crate::module_scan::holds;
-use crate::{Settings, source};
+use crate::{Settings, job_execution};
 use gradus_ir::{Code, Diagnostic, Severity, SourceSpan};
 use gradus_pipeline::{WrittenRegistration, may_hold_words, preserve_words};
 use std::path::{Path, PathBuf};
@@ -96,7 +96,7 @@ pub(crate) fn module_with_words(
         files::write(&text, kept.text.as_bytes())?;
         let output = run(&on_text(front, language, &text))?;
         if !output.status.success() {
-            return Err(source::refused_error(&output));
+            return Err(job_execution::refused_error(&output));
         }
         settled.module = files::read(bitcode)?;
         settled.said = Some(String::from_utf8_lossy(&output.stderr).into_owned());
@@ -117,7 +117,7 @@ fn dropped(name: &str, span: &SourceSpan) -> Diagnostic {
 }
 
 fn run(job: &Job) -> Result<Output, Diagnostic> {
-    source::run_captured(job)
+    job_execution::run_captured(job)
 }
 
 /// Returns true if a file read by a front half, or its command line, may hold words that compilers drop.

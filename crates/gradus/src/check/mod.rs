@@ -18,8 +18,9 @@ mod verdict;
 
 use crate::clang_jobs::Job;
 use crate::files::{self, Scratch};
+use crate::job_execution::run_compiler;
 use crate::module_scan::is_parallel;
-use crate::source::{self, CompilerOptions, run_compiler};
+use crate::source::{self, CompilerOptions};
 use crate::{Language, Settings, child, runtime, words};
 use gradus_ir::{Code, Diagnostic};
 use gradus_pipeline::{GradRequest, GradTask, Mode, Options, Outcome, OutputKind, Request, Task};
