@@ -7,9 +7,9 @@
 //! no output. A link looks for calls left by the compilations ([`crate::link`]); without a link, objects
 //! carry their modules for a later link ([`crate::fat_objects`]).
 
-use crate::cc1::{self, DebugDetail, SplitCompilation};
 use crate::clang_jobs;
 use crate::clang_jobs::Job;
+use crate::compilation::{self, DebugDetail, SplitCompilation};
 use crate::fat_objects;
 use crate::fat_objects::CarriedModule;
 use crate::files::{self, Scratch};
@@ -281,7 +281,8 @@ impl Session<'_> {
         }
         let bitcode = self.scratch.file(&format!("{at}.bc"));
         let derived = self.scratch.file(&format!("{at}.derived.bc"));
-        let mut halves = cc1::split_compilation(job, &bitcode, &derived, DebugDetail::Lines);
+        let mut halves =
+            compilation::split_compilation(job, &bitcode, &derived, DebugDetail::Lines);
         words::list_files(&mut halves.front, &bitcode);
         let mut front = halves.front.command();
         let front = (front.stdin(self.input_of(&halves.front)?).output())
@@ -324,8 +325,8 @@ impl Session<'_> {
         if is_lto_compilation(job) && may_be_resolved_at_link(&reply) {
             match makes_bitcode_object(job) {
                 true => {
-                    plain = cc1::without_lto(&plain);
-                    self.carry(job, &cc1::without_lto(&halves.back), bytes);
+                    plain = compilation::without_lto(&plain);
+                    self.carry(job, &compilation::without_lto(&halves.back), bytes);
                 }
                 false => reply.diagnostics.iter_mut().for_each(add_lto_help),
             }
@@ -349,7 +350,7 @@ impl Session<'_> {
                 if let (0, Some(output)) = (code, job.output().map(Path::new))
                     && self.scratch.holds(output)
                 {
-                    let made = cc1::with_module_name(files::read(output)?, Path::new(name));
+                    let made = compilation::with_module_name(files::read(output)?, Path::new(name));
                     files::write(output, &made)?;
                 }
                 Ok(code)
@@ -361,7 +362,7 @@ impl Session<'_> {
     /// Records the module that the object of a job carries.
     fn carry(&mut self, job: &Job, back: &Job, bitcode: Vec<u8>) {
         if let Some(output) = job.output() {
-            let back = cc1::without_temporary_paths(&back.args);
+            let back = compilation::without_temporary_paths(&back.args);
             self.compiled
                 .insert(output.into(), CarriedModule { bitcode, back });
         }
@@ -387,7 +388,7 @@ impl Session<'_> {
     /// does not know them would break the code around.
     fn back_half(&self, mut back: Job) -> Job {
         if self.how.options.target == ParallelTarget::Words {
-            back.args = cc1::without_passes(back.args);
+            back.args = compilation::without_passes(back.args);
         }
         back
     }

@@ -5,8 +5,8 @@
 //! unchanged. Gradus's passes run in the child process, which links the modules first. The back half emits
 //! the object. Files are written atomically.
 
-use crate::cc1;
 use crate::clang_jobs::Job;
+use crate::compilation;
 use crate::files::{self, Content, Outputs};
 use crate::job_execution::run_compiler;
 use crate::module_scan::is_parallel;
@@ -163,7 +163,7 @@ fn outputs(
         Emit::Object | Emit::Llvm | Emit::Bitcode | Emit::Assembly => {
             files::write(derived, made(OutputKind::Bitcode))?;
             run_compiler(back)?;
-            cc1::with_module_name(files::read(result)?, what.first())
+            compilation::with_module_name(files::read(result)?, what.first())
         }
     };
     let mut outputs = Outputs::default();

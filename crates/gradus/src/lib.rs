@@ -7,14 +7,13 @@
 #![deny(missing_docs)]
 
 mod archive;
-pub mod cc1;
 pub mod check;
 pub mod child;
 pub mod clang_jobs;
+pub mod compilation;
 pub mod dev;
 pub mod driver;
 pub mod fat_objects;
-mod fc1;
 pub mod files;
 pub mod grad;
 mod job_execution;

@@ -4,8 +4,8 @@
 //! and compiled. The result replaces the first object. Members of archives are merged if a merged object
 //! needs them; the archive itself stays.
 
-use crate::cc1;
 use crate::clang_jobs::Job;
+use crate::compilation;
 use crate::driver::DriveOptions;
 use crate::fat_objects;
 use crate::fat_objects::{CarriedModule, ObjectFacts};
@@ -70,8 +70,8 @@ pub(crate) fn prepare(
     let (derived, object) = (scratch.file("linked.bc"), scratch.file("linked.o"));
     files::write(&derived, bitcode)?;
     run_compiler(&Job {
-        program: settings.compiler(cc1::language(leader))?,
-        args: cc1::with_input_and_output(leader, &derived, &object),
+        program: settings.compiler(compilation::language(leader))?,
+        args: compilation::with_input_and_output(leader, &derived, &object),
     })?;
     Ok(Linked {
         job: with_merged_object(job, &candidates, &merged, first, &object),
@@ -259,7 +259,7 @@ fn derive(
             partial: false,
             elsewhere: symbols_of_unmerged_objects(candidates, parts),
         }),
-        level: cc1::level(leader),
+        level: compilation::level(leader),
         emit: vec![
             OutputKind::Bitcode,
             OutputKind::Report,
@@ -268,7 +268,7 @@ fn derive(
         options: Options {
             parallel: parts.iter().any(|(_, part)| is_parallel(&part.bitcode)),
             skip_late: true,
-            strip_debug: !cc1::has_debug(leader),
+            strip_debug: !compilation::has_debug(leader),
             ..how.options.clone()
         },
     };

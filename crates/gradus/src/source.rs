@@ -1,8 +1,8 @@
 //! Opens a program in a file: compiles it to a module, and provides the back half of the compilation.
 
-use crate::cc1::{self, DebugDetail};
 use crate::clang_jobs;
 use crate::clang_jobs::Job;
+use crate::compilation::{self, DebugDetail};
 use crate::files::{self, Scratch};
 use crate::job_execution::run_compiler;
 use crate::module_scan::is_ir;
@@ -139,7 +139,7 @@ pub fn open(
             .help("pass C, C++, Fortran, Rust, CUDA or LLVM IR, and compiler flags after `--`")
     })?;
     let bitcode = scratch.file("front.bc");
-    let mut halves = cc1::split_compilation(job, &bitcode, derived, DebugDetail::Types);
+    let mut halves = compilation::split_compilation(job, &bitcode, derived, DebugDetail::Types);
     let settled = match ir {
         true => words::FrontOutput {
             module: bytes,

@@ -16,7 +16,7 @@ mod toolkit_paths;
 mod translation_unit;
 mod vectorizer_remarks;
 
-use crate::cc1::DebugDetail;
+use crate::compilation::DebugDetail;
 use crate::driver::{DriveOptions, DriverOutcome, drive};
 use crate::files::{self, Content, Outputs, Scratch};
 use crate::source::{self, CompilerOptions};

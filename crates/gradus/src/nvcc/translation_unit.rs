@@ -1,9 +1,9 @@
 //! Compiles a source with device code: clang twice, Gradus's passes, and clang's back end.
 
 use super::options::{Invocation, Source};
-use crate::cc1::{self, DebugDetail, SplitCompilation};
 use crate::clang_jobs;
 use crate::clang_jobs::Job;
+use crate::compilation::{self, DebugDetail, SplitCompilation};
 use crate::driver::{DriveOptions, DriverOutcome};
 use crate::files::{self, Scratch};
 use crate::nvcc::clang_messages;
@@ -107,7 +107,7 @@ impl UnitCompiler<'_> {
         let mut spaces = FileSubstitution::of(&source.path, at, self.scratch)?;
         let (halves, status, said) = loop {
             let host = self.host_job(source, output, &spaces)?;
-            let mut halves = cc1::split_compilation(&host, &bitcode, derived, detail);
+            let mut halves = compilation::split_compilation(&host, &bitcode, derived, detail);
             words::list_files(&mut halves.front, &bitcode);
             let (status, said) = run(&halves.front)?;
             if status == 0 || !spaces.complete_from_notes(&said, &source.path, at, self.scratch)? {

@@ -1,8 +1,13 @@
 //! Splits a compilation into halves: source → unoptimised bitcode from the front end, and bitcode → the
 //! user's output, with the user's own flags. Gradus's passes run between the halves.
+//!
+//! The halves' arguments depend on the compiler: [`cc1`] for C and C++, [`fc1`] for Fortran.
+
+mod cc1;
+mod fc1;
 
 use crate::clang_jobs::Job;
-use crate::{Language, fc1};
+use crate::settings::Language;
 use gradus_pipeline::Level;
 use std::path::Path;
 
@@ -18,33 +23,6 @@ pub struct SplitCompilation {
     /// True if the user requested debug information.
     pub debug: bool,
 }
-
-/// Options of the back half that concern sources and take the next argument.
-const SOURCE_OPTIONS: &[&str] = &[
-    "-I",
-    "-D",
-    "-U",
-    "-include",
-    "-isystem",
-    "-internal-isystem",
-    "-internal-externc-isystem",
-    "-iquote",
-    "-idirafter",
-    "-isysroot",
-    "-iprefix",
-    "-iwithprefix",
-    "-resource-dir",
-    "-std",
-    "-dependency-file",
-    "-MT",
-    "-MQ",
-    "-MF",
-    "-main-file-name",
-    "-x",
-    "-include-pch",
-    "-fmacro-prefix-map",
-    "-header-include-file",
-];
 
 /// The debug information emitted by the front half if the user requested none; stripped before code
 /// generation.
@@ -79,9 +57,10 @@ pub fn split_compilation(
             fc1::front(&job.args, bitcode, detail),
             fc1::back(&job.args, derived),
         ),
-        Language::C | Language::PlusPlus => {
-            (front(&job.args, bitcode, detail), back(&job.args, derived))
-        }
+        Language::C | Language::PlusPlus => (
+            cc1::front(&job.args, bitcode, detail),
+            cc1::back(&job.args, derived),
+        ),
     };
     let of = |args| Job {
         program: job.program.clone(),
@@ -181,78 +160,7 @@ pub(crate) fn without_lto(job: &Job) -> Job {
 }
 
 /// The options that select a compilation's output.
-pub(crate) const EMITS: [&str; 4] = ["-emit-obj", "-S", "-emit-llvm", "-emit-llvm-bc"];
-
-fn front(args: &[String], bitcode: &Path, detail: Option<DebugDetail>) -> Vec<String> {
-    let mut out = vec![
-        "-cc1".to_string(),
-        "-emit-llvm-bc".into(),
-        "-disable-llvm-passes".into(),
-    ];
-    let no_level = args.iter().all(|a| !a.starts_with("-O"));
-    // A precompiled header is accepted only at the level of its creation.
-    let keeps_level = args.iter().any(|a| a == "-include-pch");
-    // At -O0 the front end marks every function `optnone` and omits optimisation facts.
-    match keeps_level {
-        true => out.push("-disable-O0-optnone".into()),
-        false => out.extend(no_level.then(|| "-O2".into())),
-    }
-    if let Some(detail) = detail {
-        let kind = match detail {
-            DebugDetail::Lines => "line-tables-only",
-            DebugDetail::Types => "constructor",
-        };
-        out.push(format!("-debug-info-kind={kind}"));
-        out.push("-dwarf-version=5".into());
-    }
-    let mut rest = args.iter().skip(1);
-    while let Some(arg) = rest.next() {
-        match arg.as_str() {
-            "-discard-value-names" => {}
-            "-split-dwarf-output" => {
-                rest.next();
-            }
-            a if EMITS.contains(&a) => {}
-            "-O0" | "-O1" | "-Og" if !keeps_level => out.push("-O2".into()),
-            "-o" => {
-                rest.next();
-                out.extend(["-o".into(), bitcode.display().to_string()]);
-            }
-            _ => out.push(arg.clone()),
-        }
-    }
-    out
-}
-
-fn back(args: &[String], derived: &Path) -> Vec<String> {
-    let mut out = vec!["-cc1".to_string()];
-    // The last argument is the source.
-    let mut rest = args[..args.len().saturating_sub(1)].iter().skip(1);
-    while let Some(arg) = rest.next() {
-        if SOURCE_OPTIONS.contains(&arg.as_str()) {
-            rest.next();
-        } else if !is_source_option(arg) {
-            out.push(arg.clone());
-        }
-    }
-    out.extend(["-x".into(), "ir".into(), derived.display().to_string()]);
-    out
-}
-
-/// Returns true for options of a single word that concern sources, or only affect diagnostics.
-fn is_source_option(arg: &str) -> bool {
-    let begins = [
-        "-std=",
-        "-W",
-        "-I",
-        "-D",
-        "-U",
-        "-sys-header-deps",
-        "-fdeprecated-macro",
-        "-pedantic",
-    ];
-    begins.iter().any(|b| arg.starts_with(b))
-}
+const EMITS: [&str; 4] = ["-emit-obj", "-S", "-emit-llvm", "-emit-llvm-bc"];
 
 #[cfg(test)]
 mod tests {
@@ -291,7 +199,7 @@ mod tests {
         assert_eq!(halves.level, Level::O0);
         let mut given = halves.back.args.clone();
         given.splice(1..1, ["-split-dwarf-output".into(), "a.dwo".into()]);
-        let from_given = super::front(&given, Path::new("a.bc"), None);
+        let from_given = cc1::front(&given, Path::new("a.bc"), None);
         assert!(
             !from_given
                 .iter()
@@ -301,21 +209,6 @@ mod tests {
             without_temporary_paths(&given).join(" "),
             "-cc1 -triple t -O0 -emit-obj -discard-value-names -ffunction-sections -o - -x ir -"
         );
-    }
-
-    #[test]
-    fn a_precompiled_header_has_the_level_that_it_was_made_at() {
-        for (level, kept) in [("", ""), ("-O0", "-O0"), ("-O1", "-O1"), ("-O3", "-O3")] {
-            let args = job(&format!(
-                "-cc1 {level} -emit-obj -include-pch h.pch -o a.o -x c a.c"
-            ));
-            let told = front(&args.args, Path::new("a.bc"), None);
-            let said: Vec<&str> = (told.iter().filter(|a| a.starts_with("-O")))
-                .map(String::as_str)
-                .collect();
-            assert_eq!(said.join(" "), kept);
-            assert!(told.contains(&"-disable-O0-optnone".to_string()));
-        }
     }
 
     #[test]

@@ -1,13 +1,13 @@
-//! Splits a Fortran compilation into halves, like [`crate::cc1`] for C.
+//! Splits a Fortran compilation into halves, like [`super::cc1`] for C.
 //!
 //! flang has no option to skip LLVM's passes. The front half uses `-O1`: at `-O0`, flang calls its library
 //! for operations otherwise inlined; above `-O1`, loops are unrolled and vectorised.
 
-use crate::cc1::{DebugDetail, EMITS};
+use super::{DebugDetail, EMITS};
 use std::path::Path;
 
 /// The first argument of flang's compilations.
-pub(crate) const FIRST: &str = "-fc1";
+pub(super) const FIRST: &str = "-fc1";
 
 /// Options of the front half only that take the next argument.
 const SOURCE_OPTIONS: [&str; 6] = [
@@ -20,7 +20,7 @@ const SOURCE_OPTIONS: [&str; 6] = [
 ];
 
 /// Returns the arguments of the front half.
-pub(crate) fn front(args: &[String], bitcode: &Path, detail: Option<DebugDetail>) -> Vec<String> {
+pub(super) fn front(args: &[String], bitcode: &Path, detail: Option<DebugDetail>) -> Vec<String> {
     let mut out = [FIRST, "-emit-llvm-bc", "-O1"].map(String::from).to_vec();
     let kind = detail.map(|detail| match detail {
         DebugDetail::Lines => "line-tables-only",
@@ -46,7 +46,7 @@ pub(crate) fn front(args: &[String], bitcode: &Path, detail: Option<DebugDetail>
 }
 
 /// Returns the arguments of the back half.
-pub(crate) fn back(args: &[String], derived: &Path) -> Vec<String> {
+pub(super) fn back(args: &[String], derived: &Path) -> Vec<String> {
     let mut out = vec![FIRST.to_string()];
     // The last argument is the source.
     let mut rest = args[..args.len().saturating_sub(1)].iter().skip(1);
