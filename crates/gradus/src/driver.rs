@@ -5,15 +5,14 @@
 //! front half first; without a differentiation call in the bitcode, the user's own job runs unchanged.
 //! Outputs are written to a scratch folder and moved together after all jobs succeed: a failed run leaves
 //! no output. A link looks for calls left by the compilations ([`crate::link`]); without a link, objects
-//! carry their modules for a later link ([`crate::fat_objects`]).
+//! carry their modules for a later link ([`crate::objects::fat_objects`]).
 
 use crate::clang_jobs;
 use crate::clang_jobs::Job;
 use crate::compilation::{self, DebugDetail, SplitCompilation};
-use crate::fat_objects;
-use crate::fat_objects::CarriedModule;
 use crate::files::{self, Scratch};
 use crate::module_scan::{calls_openmp, has_interface_symbol, has_markers};
+use crate::objects::fat_objects::{self, CarriedModule};
 use crate::{Language, Settings, child, job_execution, link, runtime, words};
 use gradus_ir::{Code, Diagnostic, Severity};
 use gradus_pipeline::{

@@ -6,20 +6,19 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
-mod archive;
 pub mod check;
 pub mod child;
 pub mod clang_jobs;
 pub mod compilation;
 pub mod dev;
 pub mod driver;
-pub mod fat_objects;
 pub mod files;
 pub mod grad;
 mod job_execution;
 mod link;
 mod module_scan;
 pub mod nvcc;
+pub mod objects;
 pub mod reproducer;
 mod request_record;
 mod runtime;

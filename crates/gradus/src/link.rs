@@ -7,12 +7,14 @@
 use crate::clang_jobs::Job;
 use crate::compilation;
 use crate::driver::DriveOptions;
-use crate::fat_objects;
-use crate::fat_objects::{CarriedModule, ObjectFacts};
 use crate::files::{self, Scratch};
 use crate::job_execution::run_compiler;
 use crate::module_scan::is_parallel;
-use crate::{Settings, archive, child};
+use crate::objects::archive;
+use crate::objects::fat_objects::{self, CarriedModule, ObjectFacts};
+use crate::objects::kind::{is_archive, is_bitcode};
+use crate::objects::linker_inputs::inputs;
+use crate::{Settings, child};
 use gradus_ir::{Code, Diagnostic};
 use gradus_pipeline::{CallsTask, Input, Options, Outcome, OutputKind, Reply, Request, Task};
 use std::collections::{HashMap, HashSet};
@@ -96,7 +98,7 @@ fn candidates(
         inputs.into_iter().partition(|(_, path)| is_archive(path));
     let object = |(word, path): (usize, PathBuf)| {
         let bytes = files::read(&path).ok()?;
-        let mut facts = match fat_objects::is_bitcode(&bytes) {
+        let mut facts = match is_bitcode(&bytes) {
             true => fat_objects::bitcode_facts(settings, &path, bytes)?,
             false => fat_objects::object_facts(&bytes)?,
         };
@@ -154,36 +156,6 @@ fn reject_late_registrations(candidates: &[Candidate]) -> Result<(), Diagnostic>
         }
     }
     Ok(())
-}
-
-/// Returns the input files of a linker's command line, with argument positions: paths, or `-l` searched in
-/// the folders of `-L`.
-pub(crate) fn inputs(job: &Job) -> impl Iterator<Item = (usize, PathBuf)> {
-    let words = job.args.iter().enumerate();
-    let words = words.filter(|(at, _)| *at == 0 || job.args[at - 1] != "-o");
-    let paths = words.map(|(at, word)| {
-        let path = library(job, word).unwrap_or_else(|| PathBuf::from(word));
-        (at, path)
-    });
-    paths.filter(|(_, path)| path.is_file())
-}
-
-/// Returns true if a file is an archive, by extension.
-pub(crate) fn is_archive(path: &Path) -> bool {
-    path.extension().is_some_and(|end| end == "a")
-}
-
-/// Returns the file named by `-l` in the folders of `-L`: a shared library, else an archive.
-fn library(job: &Job, word: &str) -> Option<PathBuf> {
-    let name = word.strip_prefix("-l")?;
-    let names = match name.strip_prefix(':') {
-        Some(file) => vec![file.to_string()],
-        None => vec![format!("lib{name}.so"), format!("lib{name}.a")],
-    };
-    let folders = job.args.iter().filter_map(|arg| arg.strip_prefix("-L"));
-    let files = folders.flat_map(|folder| names.iter().map(|name| Path::new(folder).join(name)));
-    let mut files = files.filter(|path| path.is_file());
-    files.next()
 }
 
 /// Returns the objects with calls and the objects needed by them, transitively, in command-line order; only

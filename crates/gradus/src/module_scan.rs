@@ -3,8 +3,6 @@
 //! The symbol table contains the names of all external symbols. A name may also occur elsewhere in the bytes, and the
 //! pipeline then finds no request.
 
-use std::path::Path;
-
 /// Returns true if a module calls the OpenMP runtime.
 pub(crate) fn calls_openmp(bitcode: &[u8]) -> bool {
     holds(bitcode, b"__kmpc_")
@@ -29,10 +27,4 @@ pub(crate) fn holds(bitcode: &[u8], key: &[u8]) -> bool {
 pub fn has_interface_symbol(bitcode: &[u8]) -> bool {
     let keys: [&[u8]; 4] = [b"__enzyme_", b"__gradus_", b"gradus_vjp_", b"gradus_jvp_"];
     keys.iter().any(|key| holds(bitcode, key))
-}
-
-/// Returns true if a path names LLVM IR, or an object that may carry it.
-pub fn is_ir(file: &Path) -> bool {
-    let extension = file.extension().and_then(|e| e.to_str());
-    matches!(extension, Some("bc" | "ll" | "o"))
 }

@@ -3,13 +3,14 @@
 //! uses the threads of OpenMP's library, for a single thread pool in the program.
 
 use crate::clang_jobs::Job;
-use crate::fat_objects::is_bitcode;
 use crate::files::{self, Scratch};
 use crate::module_scan::holds;
-use crate::{archive, link};
+use crate::objects::archive;
+use crate::objects::kind::{is_archive, is_bitcode, is_linked};
+use crate::objects::linker_inputs::inputs;
 use gradus_ir::{Code, Diagnostic};
 use gradus_pipeline::ParallelTarget;
-use object::{Object, ObjectKind, ObjectSymbol};
+use object::{Object, ObjectSymbol};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -91,7 +92,7 @@ fn wrapped() -> Vec<String> {
 /// member refers to an entry of the library.
 fn needs_runtime(job: &Job) -> bool {
     let (archives, others): (Vec<PathBuf>, Vec<PathBuf>) =
-        (link::inputs(job).map(|(_, path)| path)).partition(|path| link::is_archive(path));
+        (inputs(job).map(|(_, path)| path)).partition(|path| is_archive(path));
     let mut objects = others.iter().filter_map(|path| files::read(path).ok());
     if objects.any(|bytes| !is_linked(&bytes) && has_undefined_symbol(&bytes, &ENTRIES)) {
         return true;
@@ -105,11 +106,6 @@ fn needs_runtime(job: &Job) -> bool {
     };
     let mut members = archives.iter().flat_map(|path| archive::members(path));
     members.any(|member| calls(&member))
-}
-
-/// Returns true for a program or a shared library.
-fn is_linked(bytes: &[u8]) -> bool {
-    object::File::parse(bytes).is_ok_and(|file| file.kind() != ObjectKind::Relocatable)
 }
 
 /// Returns the names of the library's entries.
@@ -143,7 +139,7 @@ const USE_OPENMP_THREADS: &str = "--defsym=gr_on_libomp=gr_for";
 
 /// Returns true if an input of the link has OpenMP regions of its own.
 fn has_openmp_regions(job: &Job) -> bool {
-    link::inputs(job).any(|(_, path)| match link::is_archive(&path) {
+    inputs(job).any(|(_, path)| match is_archive(&path) {
         true => {
             let members = archive::members(&path);
             let is_library = members

@@ -219,7 +219,7 @@ fn archive(asked: &Invocation, objects: &[Option<PathBuf>]) -> Result<Vec<u8>, D
         let name = name.file_name().unwrap_or_default().to_string_lossy();
         Ok((name.into_owned(), files::read(&path)?))
     });
-    Ok(crate::archive::create(
+    Ok(crate::objects::archive::create(
         &members.collect::<Result<Vec<_>, _>>()?,
     ))
 }

@@ -5,7 +5,9 @@
 //! merge). A link with a call of a recorded function is refused before the linker reports an undefined
 //! symbol.
 
-use crate::{archive, files, link};
+use crate::files;
+use crate::objects::archive;
+use crate::objects::kind::is_archive;
 use gradus_ir::externals::{CALL_SITE_PREFIX, DEVICE_PREFIX, LOCAL_DEVICE_PREFIX};
 use gradus_ir::{Code, Diagnostic, SourceSpan};
 use object::{Object, ObjectSection, ObjectSymbol};
@@ -30,7 +32,7 @@ struct LinkRecords {
 pub(super) fn check(paths: &[PathBuf]) -> Result<(), Diagnostic> {
     let mut said = LinkRecords::default();
     for path in paths {
-        match link::is_archive(path) {
+        match is_archive(path) {
             true => archive::members(path)
                 .iter()
                 .for_each(|member| said.add_object(member)),

@@ -7,6 +7,7 @@
 use crate::clang_jobs::Job;
 use crate::files::{self, Scratch};
 use crate::job_execution::{run_captured, run_compiler};
+use crate::module_scan::holds;
 use crate::settings::Settings;
 use gradus_ir::Diagnostic;
 use gradus_ir::externals::{KEYWORDS, KeywordKind, differentiation_call, registration_named};
@@ -164,7 +165,7 @@ fn registrations(file: &object::File<'_>) -> Vec<(String, BTreeSet<String>)> {
 /// Returns true if a module's symbol table has a differentiation call.
 pub(crate) fn asks_for_derivatives(bitcode: &[u8]) -> bool {
     KEYWORDS.iter().any(|row| match row.kind {
-        KeywordKind::Call(_) => crate::module_scan::holds(bitcode, row.keyword.as_bytes()),
+        KeywordKind::Call(_) => holds(bitcode, row.keyword.as_bytes()),
         _ => false,
     })
 }
@@ -208,9 +209,4 @@ pub(crate) fn bitcode_facts(
         }
     }
     Some(facts)
-}
-
-/// Returns true if a file is LLVM bitcode, as emitted for LTO (`-flto`).
-pub(crate) fn is_bitcode(bytes: &[u8]) -> bool {
-    bytes.starts_with(b"BC\xc0\xde")
 }
