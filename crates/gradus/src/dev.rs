@@ -2,7 +2,7 @@
 
 use crate::module_scan::{has_interface_symbol, is_parallel};
 use crate::source::{self, CompilerOptions};
-use crate::{Settings, child};
+use crate::{Settings, child, program};
 use gradus_ir::Diagnostic;
 use gradus_pipeline::{
     CallsTask, GradRequest, GradTask, Input, Options, OutputKind, Reply, Request, Task,
@@ -37,7 +37,7 @@ pub fn dev(settings: &Settings, what: &Dev) -> Result<Reply, Diagnostic> {
         form: source::OBJECT,
         output: &scratch.file("result"),
     };
-    let source = source::open(settings, &what.file, &wanted, &scratch, &derived)?;
+    let source = program::open(settings, &what.file, &wanted, &scratch, &derived)?;
     let request = Request {
         task: task(what, &source.module),
         options: Options {

@@ -439,7 +439,13 @@ impl Session<'_> {
 
     /// Links, across files if calls were left. Returns the exit status.
     fn link(&mut self, job: &Job) -> Result<i32, Diagnostic> {
-        let linked = link::prepare(self.settings, self.how, &self.scratch, job, &self.compiled)?;
+        let linked = link::prepare(
+            self.settings,
+            &self.how.options,
+            &self.scratch,
+            job,
+            &self.compiled,
+        )?;
         match linked.reply {
             // Notes on deferred calls are superseded by the link's reply.
             Some(reply) => {

@@ -11,7 +11,7 @@ use crate::files::{self, Content, Outputs};
 use crate::job_execution::run_compiler;
 use crate::module_scan::is_parallel;
 use crate::source::{self, CompilerOptions};
-use crate::{Settings, child, rustc, words};
+use crate::{Settings, child, program, rustc, words};
 use gradus_ir::{Code, Diagnostic, Severity};
 use gradus_pipeline::{GradTask, Options, Outcome, OutputKind, Reply, Request, Task};
 use std::ffi::OsStr;
@@ -91,7 +91,7 @@ fn run(settings: &Settings, what: &Grad, graded: &mut GradOutcome) -> Result<(),
         form: compiler_options(what.emit),
         output: &result,
     };
-    let program = source::open_all(settings, &what.files, &wanted, &scratch, &derived)?;
+    let program = program::open_all(settings, &what.files, &wanted, &scratch, &derived)?;
     let source = program.whole;
     let parallel = source.device.is_some() || program.inputs.iter().any(|i| is_parallel(&i.bytes));
     let request = Request {

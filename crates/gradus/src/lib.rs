@@ -3,6 +3,15 @@
 //! The layer runs compilers and linkers and accesses the files passed by the caller; the passes run in a
 //! child process ([`child`]). Nothing here prints, or reads environment or clock: [`Settings`] holds all
 //! external state.
+//!
+//! Layers, from below; a module imports only from modules before it:
+//!
+//! - [`TempFolders`], [`files`], [`Record`], [`Settings`]: external state.
+//! - [`clang_jobs`], `job_execution`, [`compilation`]: the compilers' jobs, their runs, their halves.
+//! - `module_scan`, [`objects`], `words`: contents of modules, objects and sources.
+//! - [`reproducer`], [`child`]: the process that runs the passes.
+//! - [`source`], `rustc`, `link`, `runtime`, [`driver`], [`nvcc`]: one source, one link, one command line.
+//! - [`program`], [`mod@grad`], [`mod@check`], [`mod@dev`]: derivatives by name.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
@@ -19,6 +28,7 @@ mod link;
 mod module_scan;
 pub mod nvcc;
 pub mod objects;
+pub mod program;
 pub mod reproducer;
 mod request_record;
 mod runtime;

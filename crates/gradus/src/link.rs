@@ -6,7 +6,6 @@
 
 use crate::clang_jobs::Job;
 use crate::compilation;
-use crate::driver::DriveOptions;
 use crate::files::{self, Scratch};
 use crate::job_execution::run_compiler;
 use crate::module_scan::is_parallel;
@@ -38,10 +37,10 @@ pub(crate) struct Linked {
     pub reply: Option<Reply>,
 }
 
-/// Prepares a linker's job. `compiled` are the objects of this run, which carry no sections yet.
+/// Prepares a linker's job. `options` are the passes' options; `compiled` are the objects of this run, which carry no sections yet.
 pub(crate) fn prepare(
     settings: &Settings,
-    how: &DriveOptions,
+    options: &Options,
     scratch: &Scratch,
     job: &Job,
     compiled: &HashMap<PathBuf, CarriedModule>,
@@ -61,7 +60,7 @@ pub(crate) fn prepare(
     let Some(leader) = first_back_arguments(&parts) else {
         return Ok(untouched);
     };
-    let reply = derive(settings, how, &candidates, &parts);
+    let reply = derive(settings, options, &candidates, &parts);
     let bitcode = reply.output(OutputKind::Bitcode);
     let Some(bitcode) = bitcode.filter(|_| reply.outcome == Outcome::Ok) else {
         return Ok(Linked {
@@ -217,7 +216,7 @@ fn check_constructor_order(candidates: &[Candidate], merged: &[usize]) -> Result
 
 fn derive(
     settings: &Settings,
-    how: &DriveOptions,
+    options: &Options,
     candidates: &[Candidate],
     parts: &[(usize, &CarriedModule)],
 ) -> Reply {
@@ -241,7 +240,7 @@ fn derive(
             parallel: parts.iter().any(|(_, part)| is_parallel(&part.bitcode)),
             skip_late: true,
             strip_debug: !compilation::has_debug(leader),
-            ..how.options.clone()
+            ..options.clone()
         },
     };
     child::compile(settings, &request)

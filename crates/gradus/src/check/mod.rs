@@ -21,7 +21,7 @@ use crate::files::{self, Scratch};
 use crate::job_execution::run_compiler;
 use crate::module_scan::is_parallel;
 use crate::source::{self, CompilerOptions};
-use crate::{Language, Settings, child, runtime, words};
+use crate::{Language, Settings, child, program, runtime, words};
 use gradus_ir::{Code, Diagnostic};
 use gradus_pipeline::{GradRequest, GradTask, Mode, Options, Outcome, OutputKind, Request, Task};
 use std::fs::File;
@@ -95,7 +95,7 @@ fn run(settings: &Settings, what: &Check, checked: &mut Checked) -> Result<(), D
         form: source::OBJECT,
         output: &object,
     };
-    let program = source::open_all(settings, &what.files, &wanted, &scratch, &derived)?;
+    let program = program::open_all(settings, &what.files, &wanted, &scratch, &derived)?;
     let source = program.whole;
     let parallel = source.device.is_some() || program.inputs.iter().any(|i| is_parallel(&i.bytes));
     let request = Request {
