@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod adbench;
+mod area;
 mod bench;
 mod course;
 mod demo;
@@ -43,8 +44,8 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "test",
-        arguments: "[--no-setup]",
-        summary: "run all checks: tidy, format, lints, tests",
+        arguments: "[NAME | --no-setup]",
+        summary: "run all checks (tidy, format, lints, tests), or the tests of one area",
         run: suite::test,
     },
     Command {

@@ -1,21 +1,26 @@
-//! `cargo xtask test`: runs every check, also after a failure.
+//! `cargo xtask test`: runs every check, also after a failure; with a name, the tests of one area.
 //!
 //! # Invariants
 //! The last line names the passed and the failed steps.
 
 use crate::process::{self, Failure, Outcome};
-use crate::{gradus, setup, tidy, workspace};
+use crate::{area, gradus, setup, tidy, workspace};
 use std::time::Instant;
 
-/// Runs all checks.
+/// Runs all checks, or the tests of the area NAME.
 ///
 /// # Errors
-/// Fails if a check fails; the failure names all failed checks.
+/// Fails if a check fails, or if no test matches NAME; the failure names all failed checks.
 pub fn test(arguments: &[String]) -> Outcome<()> {
     let with_setup = match arguments {
         [] => true,
         [only] if only == "--no-setup" => false,
-        _ => return Err(Failure::new("usage: cargo xtask test [--no-setup]")),
+        [name] if !name.starts_with('-') => return area::run(name),
+        _ => {
+            return Err(Failure::new(
+                "usage: cargo xtask test [NAME | --no-setup]; NAME is a crate, a test file, a folder of case pages, or a part of a test function's name",
+            ));
+        }
     };
     let mut report = Report::default();
     if with_setup {

@@ -14,10 +14,10 @@ mod layers;
 mod mentions;
 mod paths;
 mod prose;
-mod scan;
+pub mod scan;
 mod silence;
 mod source;
-mod tree;
+pub mod tree;
 mod words;
 
 use crate::process::{Failure, Outcome};
