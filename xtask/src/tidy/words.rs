@@ -115,12 +115,12 @@ enum Part {
 /// Kinds of text to which the rule applies.
 const CHECKED: &[Part] = &[Part::Comments, Part::Pages, Part::Literals, Part::Cases];
 
-/// Texts that report the past. The rule does not apply to them.
-const HISTORY: &[&str] = &["CHANGELOG.md", "docs/decisions/"];
+/// Text that reports the past. The rule does not apply.
+const HISTORY: &str = "CHANGELOG.md";
 
 /// Returns the retired words of a text file.
 pub fn check(file: &str, text: &str) -> Vec<Finding> {
-    if HISTORY.iter().any(|prefix| file.starts_with(prefix)) {
+    if file == HISTORY {
         return Vec::new();
     }
     let lower = text.to_lowercase();
@@ -256,10 +256,10 @@ mod tests {
     }
 
     #[test]
-    fn history_passes() {
+    fn the_changelog_passes_and_other_pages_do_not() {
         let text = format!("The {}.\n", "return |sweep".replace('|', ""));
         assert!(check("CHANGELOG.md", &text).is_empty());
-        assert!(check("docs/decisions/0002-x.md", &text).is_empty());
+        assert_eq!(check("docs/decisions/0002-x.md", &text).len(), 1);
         assert_eq!(check("docs/guide.md", &text).len(), 1);
     }
 

@@ -115,9 +115,6 @@ const LIMITS: &[Limit] = &[
 /// Pages with fewer words have no meaningful rate: one pronoun more or less decides.
 const WORDS_MIN: usize = 50;
 
-/// Number of the last decision page that is older than the limits. A decision page is not edited later.
-const LAST_EXEMPT_DECISION: u32 = 22;
-
 /// Figure of one unit that is beyond the limit and may not become worse.
 #[derive(Clone, Copy)]
 pub struct Exception {
@@ -132,7 +129,7 @@ pub struct Exception {
 /// Returns the units beyond a limit and the exceptions without a need.
 pub fn check(units: &BTreeMap<String, Counts>, exceptions: &[Exception]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for (unit, counts) in units.iter().filter(|(unit, _)| !is_old_decision(unit)) {
+    for (unit, counts) in units {
         for limit in limits_of(unit, counts) {
             let value = limit.figure.of(counts);
             let bound = exceptions
@@ -182,15 +179,6 @@ fn is_needed(exception: &Exception, units: &BTreeMap<String, Counts>) -> bool {
             limit.figure == exception.figure && !limit.bound.holds(limit.figure.of(counts))
         })
     })
-}
-
-/// Returns whether a unit is a decision page older than the limits.
-fn is_old_decision(unit: &str) -> bool {
-    let number = unit
-        .strip_prefix("docs/decisions/")
-        .and_then(|name| name.split('-').next())
-        .and_then(|number| number.parse::<u32>().ok());
-    number.is_some_and(|number| number <= LAST_EXEMPT_DECISION)
 }
 
 /// Returns a line with the three figures of each unit.
@@ -259,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn short_pages_have_no_rates_and_old_decisions_no_limits() {
+    fn short_pages_have_no_rates_and_decisions_have_limits() {
         let short = Counts {
             sentences: 3,
             openings: 0,
@@ -272,8 +260,8 @@ mod tests {
             openings: 50,
             ..GOOD
         };
-        assert!(found("docs/decisions/0007-x.md", bad, &[]).is_empty());
-        assert_eq!(found("docs/decisions/0099-x.md", bad, &[]).len(), 1);
+        assert_eq!(found("docs/decisions/0007-x.md", bad, &[]).len(), 1);
+        assert!(found("docs/decisions/0007-x.md", GOOD, &[]).is_empty());
     }
 
     #[test]
