@@ -267,7 +267,4 @@ pub(crate) mod machine {
         // SAFETY: promised by the caller.
         unsafe { part(lo, hi, context) }
     }
-
-    /// Installs nothing on this machine.
-    pub(crate) fn listen() {}
 }

@@ -2,7 +2,8 @@
 //!
 //! Flow: `tree` lists the files, `layers` checks the crates' manifests. `scan` splits a Rust file into code,
 //! comments and literals. Rules on one file: `source`, `silence`, `words`, `paths`, `mentions`, `changelog`. Rules on
-//! a crate or a page as a whole: `prose`, `imports`. Rule on the history: `commits`. A test of this crate runs all.
+//! a crate or a page as a whole: `prose`, `imports`. Rule on all crates: `unused_functions`. Rule on the history:
+//! `commits`. A test of this crate runs all.
 //!
 //! # Invariants
 //! Each rule has a snippet that breaks it, in the tests of its module.
@@ -18,6 +19,7 @@ pub mod scan;
 mod silence;
 mod source;
 pub mod tree;
+mod unused_functions;
 mod words;
 
 use crate::process::{Failure, Outcome};
@@ -103,6 +105,7 @@ pub fn check(root: &Path) -> Outcome<Report> {
     let mut silent = BTreeMap::new();
     let mut prose = prose::Prose::default();
     let mut imports = imports::Imports::default();
+    let mut functions = unused_functions::Functions::default();
     for file in &files {
         report.findings.extend(tree::name(file));
         let bytes = std::fs::read(root.join(file))
@@ -122,12 +125,14 @@ pub fn check(root: &Path) -> Outcome<Report> {
             findings.extend(source::check(file, &text));
             findings.extend(silence::check(file, &text, &mut silent));
             imports.add(file, &text);
+            functions.add(file, &text);
         }
     }
     let findings = &mut report.findings;
     findings.extend(silence::limits(&silent));
     findings.extend(prose.check());
     findings.extend(imports.check());
+    findings.extend(functions.check());
     match commits::check(root) {
         Ok(found) => findings.extend(found),
         Err(reason) => report.notes.push(reason),

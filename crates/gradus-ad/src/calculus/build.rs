@@ -105,24 +105,6 @@ impl Rule {
         sum
     }
 
-    /// Emits `∂result/∂argument i` alone; `None` if the partial is zero everywhere or the result is a pair.
-    pub fn build_partial(
-        &self,
-        b: &mut Builder<'_>,
-        i: usize,
-        args: &[Option<Value>],
-        result: Option<Value>,
-    ) -> Option<Value> {
-        let [formula] = &self.formulas[i][..] else {
-            return None;
-        };
-        if formula.is_zero() {
-            return None;
-        }
-        let one = b.float(self.float_ty()?, 1.0);
-        Some(self.build(b, formula, &Primal { args, result }, one))
-    }
-
     fn member(&self, b: &mut Builder<'_>, value: Value, j: usize) -> Value {
         match self.function.results() {
             1 => value,

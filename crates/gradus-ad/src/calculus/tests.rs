@@ -324,7 +324,8 @@ fn power_ops(n: f64) -> (usize, Vec<String>) {
     let rule = rule(b.unit, b.body, op).expect("pow has a rule");
     assert!(!rule.maybe_infinite(0));
     assert_eq!(rule.uses(0).result, false);
-    rule.build_partial(b, 0, &[Some(x), None], None);
+    let one = b.float(float, 1.0);
+    rule.build_adjoint(b, 0, &[Some(x), None], None, one);
     let built = |o: &Op| *o != op;
     let ops = body.ops_in(body.root()).filter(built);
     let kinds: Vec<String> = ops.map(|o| format!("{:?}", body.kind(o))).collect();

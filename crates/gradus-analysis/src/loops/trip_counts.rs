@@ -89,12 +89,6 @@ impl<'a> Availability<'a> {
         Some(ops)
     }
 
-    /// Returns [`Availability::ops_before`] for the entry of the body.
-    pub fn at_entry(&self, value: Value) -> Option<Vec<Op>> {
-        let body = self.clobbers.alias.body;
-        self.ops_before(value, body.first(body.root())?)
-    }
-
     /// Returns true if a value is defined before `at` in an enclosing region.
     pub fn is_visible_before(&self, value: Value, at: Op) -> bool {
         let (body, nest) = (self.clobbers.alias.body, &self.clobbers.alias.nest);

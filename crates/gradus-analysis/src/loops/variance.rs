@@ -55,10 +55,6 @@ impl<'a> Variance<'a> {
         found.reverse();
         found
     }
-    /// Returns true if a value differs between iterations of a loop around its definition.
-    pub fn varies_in(&self, value: Value, lp: Op) -> bool {
-        self.mask(value) & self.bit(lp) != 0
-    }
 
     fn mask(&self, value: Value) -> Mask {
         match self.clobbers.alias.body.values[value].def {

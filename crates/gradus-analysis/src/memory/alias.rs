@@ -286,35 +286,6 @@ impl<'a> Alias<'a> {
         access.place != MemoryRegion::Frame && !self.not_errno(access)
     }
 
-    /// Returns the pairs (i, j), i < j, of pointer arguments of a call with disjoint objects. The callee
-    /// may assume the pairs ([`AliasOptions::assume_disjoint_params`]).
-    pub fn disjoint_arguments(&self, call: Op) -> Vec<(u32, u32)> {
-        let frame = self.nest.enclosing_loop(call);
-        let args: Vec<(u32, Value, Targets)> = (0u32..)
-            .zip(self.unit.call_args(self.body, call))
-            .filter(|(_, arg)| self.unit.types.is_ptr(self.body.ty(*arg)))
-            .map(|(i, arg)| {
-                (
-                    i,
-                    arg,
-                    Targets::from_slice(self.points_to.targets(self.body, arg)),
-                )
-            })
-            .collect();
-        let mut found = Vec::new();
-        for (number, (i, p, left)) in args.iter().enumerate() {
-            for (j, q, right) in &args[number + 1..] {
-                let nowhere = left.is_empty() || right.is_empty();
-                let apart = !nowhere && self.sets_disjoint(left, right, true);
-                let starts = (self.base_of(*p), self.base_of(*q));
-                if apart || starts.0 != starts.1 && self.roots_disjoint(starts.0, starts.1, frame) {
-                    found.push((*i, *j));
-                }
-            }
-        }
-        found
-    }
-
     // ---- two accesses ----------------------------------------------------------------------
 
     fn disjoint(&self, a: &MemoryAccess, b: &MemoryAccess, frame: Option<Op>) -> bool {

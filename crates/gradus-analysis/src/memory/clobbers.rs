@@ -205,12 +205,6 @@ impl<'a> Clobbers<'a> {
             .copied()
             .any(|read| self.writer_after(op, &read, None, true).is_some())
     }
-    /// Returns the ops that may free the memory read by an op or end its lifetime; `None` if there are
-    /// none.
-    pub fn freed_after(&self, op: Op) -> Option<Vec<Op>> {
-        let found = self.ops_after(op, self.reads_of(op), &[&self.ends], true);
-        (!found.is_empty()).then_some(found)
-    }
     /// Returns the clobbers of the memory read by an op.
     pub fn fate(&self, op: Op) -> ClobberState {
         self.fate_within(op, None)
@@ -230,10 +224,6 @@ impl<'a> Clobbers<'a> {
         self.sort_by_position(&mut fate.freed_by);
         self.sort_by_position(&mut fate.ended_by);
         fate
-    }
-    /// Returns the clobbers, after `op`, of the memory of an access by `op`.
-    pub fn fate_of(&self, op: Op, read: &MemoryAccess) -> ClobberState {
-        self.fate_of_read(op, read, None, true)
     }
     /// Returns the clobbers of memory read by a call, after the call returned, restricted to an iteration
     /// as in [`Clobbers::fate_within`]. The callee's own writes do not count.
@@ -328,10 +318,6 @@ impl<'a> Clobbers<'a> {
         }
         (nest.order(nest.outermost_loop(op).unwrap_or(op)), u32::MAX)
     }
-    /// Returns the ops that may write, free or end the memory read by an op, in program order.
-    pub fn clobberers(&self, op: Op) -> Vec<Op> {
-        self.ops_after(op, self.reads_of(op), &[&self.writes, &self.ends], true)
-    }
     /// Returns true if no op in a loop clobbers the memory read by `op`. During one run of the loop,
     /// repeated reads from one address then return one value.
     pub fn invariant_in(&self, op: Op, lp: Op) -> bool {
@@ -415,19 +401,6 @@ impl<'a> Clobbers<'a> {
         let meets = |n| self.overlaps(access, n, frame);
         self.any(&self.writes, access, span, meets) || self.any(&self.ends, access, span, meets)
     }
-    /// Returns the writes inside an op that may alias an access, in program order.
-    pub fn writers_in(&self, access: &MemoryAccess, container: Op) -> Vec<Op> {
-        let seen = self.synced_accesses_in(container, self.alias.nest.span(container).1);
-        let mut found = Vec::new();
-        self.visit(&self.writes, access, seen.span, |n| {
-            if self.overlaps(access, n, seen.frame) {
-                found.push(self.accesses[n as usize].op);
-            }
-            true
-        });
-        self.sort_by_position(&mut found);
-        found
-    }
 
     /// Returns true if `later` always runs once `first` is about to run. Both are in one region, `first`
     /// not after `later`.
@@ -446,29 +419,6 @@ impl<'a> Clobbers<'a> {
         let (first, last) = self.alias.nest.span(container);
         let at = self.exits.partition_point(|stop| *stop <= first);
         self.exits.get(at).is_some_and(|stop| *stop <= last)
-    }
-
-    /// Returns the clobbers after a call of the memory that the call reads: per argument, and for other
-    /// memory. Frees and lifetime ends count.
-    pub fn changed_after_call(&self, call: Op) -> ExitClobbers {
-        let args = self.alias.unit.call_args(self.alias.body, call);
-        let mut found = ExitClobbers {
-            params: vec![false; args.len()],
-            ..ExitClobbers::default()
-        };
-        for read in self.reads_of(call) {
-            if self.fate_of(call, read).is_unmodified() {
-                continue;
-            }
-            match read.ptr() {
-                Some(ptr) => {
-                    let same = args.iter().enumerate().filter(|(_, arg)| **arg == ptr);
-                    same.for_each(|(index, _)| found.params[index] = true);
-                }
-                None => found.others = true,
-            }
-        }
-        found
     }
 
     // ---- helpers ---------------------------------------------------------------------------

@@ -220,13 +220,6 @@ impl AliasSets {
     pub fn escaped(&self, class: AliasSetId) -> bool {
         self.get(class).escaped
     }
-    /// Returns the functions of the call graph that a pointer of `class` may address.
-    pub fn functions_at(&self, class: AliasSetId) -> impl Iterator<Item = FuncId> {
-        self.get(class).origins.iter().filter_map(|o| match o {
-            MemoryOrigin::Function(func) => Some(*func),
-            _ => None,
-        })
-    }
     /// Returns the known possible callees of an indirect call.
     pub fn callees(&self, func: FuncId, op: Op) -> &[FuncId] {
         self.callees.get(&(func, op)).map_or(&[], |(list, _)| list)
@@ -236,16 +229,6 @@ impl AliasSets {
         self.callees
             .get(&(func, op))
             .is_none_or(|(_, other)| *other)
-    }
-    /// Returns true if every pointer of the alias set is the address of a function in the call graph.
-    pub fn only_known_functions(&self, class: AliasSetId) -> bool {
-        let class = self.get(class);
-        !class.escaped
-            && !class.origins.is_empty()
-            && class
-                .origins
-                .iter()
-                .all(|o| matches!(o, MemoryOrigin::Function(_)))
     }
     /// Returns the byte copies, in program order per function.
     pub fn copies(&self) -> &[CopyBytes] {

@@ -24,7 +24,9 @@ fn only_later_writes_clobber() {
            return %u }",
     );
     assert!(clobbered(&p, "v") && !clobbered(&p, "u") && !clobbered(&p, "w"));
-    with(&p, |c| assert_eq!(c.clobberers(p.op("v")), [p.store("x")]));
+    with(&p, |c| {
+        assert_eq!(c.fate(p.op("v")).written_by, Some(p.store("x")))
+    });
 }
 
 #[test]
@@ -57,7 +59,7 @@ fn store_before_load_in_loop_clobbers() {
     );
     assert!(clobbered(&p, "v"));
     with(&p, |c| {
-        assert_eq!(c.clobberers(p.op("v")), [p.store("x")]);
+        assert_eq!(c.fate(p.op("v")).written_by, Some(p.store("x")));
         assert!(!c.invariant_in(p.op("v"), p.lp(0)));
     });
 }
@@ -80,8 +82,7 @@ fn frees_differ_from_writes() {
         let fate = c.fate(p.op("u"));
         assert!(fate.written_by.is_none() && fate.freed_by == [p.call("free", 0)]);
         assert!(fate.ended_by.is_empty() && !fate.is_unmodified());
-        assert_eq!(c.freed_after(p.op("u")), Some(vec![p.call("free", 0)]));
-        assert_eq!(c.freed_after(p.op("v")), None);
+        assert!(c.fate(p.op("v")).freed_by.is_empty());
     });
 }
 
@@ -213,48 +214,6 @@ fn errno_does_not_clobber_math_inputs() {
            return }",
     );
     assert!(!clobbered(&p, "v"));
-}
-
-#[test]
-fn call_arguments_share_and_clobber() {
-    // rk4: one function computes the slopes from buffers that never overlap.
-    let p = Program::read(
-        "declare @malloc(i64) -> ptr
-         func @slope(%u: ptr, %forcing: ptr, %du: ptr) {
-           %a = load %u -> f64
-           %b = load %forcing -> f64
-           store %a, %du
-           return }
-         func @f(%x: ptr, %n: i64) {
-           %u = call @malloc(80)
-           %k = call @malloc(80)
-           %forcing = addr inbounds f64, %x, 10
-           %e1, %e2 = for %s < %n iter(%p = %u, %q = %k) {
-             call @slope(%p, %forcing, %q)
-             yield %q, %p }
-           call @slope(%x, %forcing, %k)
-           return }",
-    );
-    let alias = p.alias();
-    let (first, second) = (p.call("slope", 0), p.call("slope", 1));
-    assert_eq!(alias.disjoint_arguments(first), [(0, 1), (0, 2), (1, 2)]);
-    assert_eq!(
-        alias.disjoint_arguments(second),
-        [(0, 2), (1, 2)],
-        "x and x + 10"
-    );
-    with(&p, |c| {
-        let changed = c.changed_after_call(first);
-        assert_eq!(changed.params, [true, false, false]);
-        assert!(!changed.others);
-        assert_eq!(
-            c.changed_after_call(second),
-            ExitClobbers {
-                params: vec![false; 3],
-                ..ExitClobbers::default()
-            }
-        );
-    });
 }
 
 /// Returns a kernel in which a loop with a barrier reads memory that another thread may write.

@@ -114,12 +114,6 @@ impl Checked<'_> {
             _ => fate.written_by.is_some() || fate.freed_by.contains(&later.op),
         };
         assert!(seen, "{}", self.say("fate", read, later));
-        let all = self.clobbers.clobberers(read.op);
-        assert!(
-            all.contains(&later.op),
-            "{}",
-            self.say("clobberers", read, later)
-        );
     }
 
     /// Checks that no access overlaps a read during a loop in which the read is invariant.

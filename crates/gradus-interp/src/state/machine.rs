@@ -177,30 +177,6 @@ impl<'u> Machine<'u> {
         let bytes: Vec<u8> = numbers.iter().flat_map(|x| x.to_le_bytes()).collect();
         self.alloc_bytes(&bytes)
     }
-    /// Allocates memory with the given binary32 numbers.
-    ///
-    /// # Errors
-    /// [`TrapKind::Limit`] if the memory limit is exceeded.
-    pub fn alloc_f32(&mut self, numbers: &[f32]) -> Result<Address, Trap> {
-        let bytes: Vec<u8> = numbers.iter().flat_map(|x| x.to_le_bytes()).collect();
-        self.alloc_bytes(&bytes)
-    }
-    /// Allocates memory with the given 64-bit integers.
-    ///
-    /// # Errors
-    /// [`TrapKind::Limit`] if the memory limit is exceeded.
-    pub fn alloc_i64(&mut self, numbers: &[i64]) -> Result<Address, Trap> {
-        let bytes: Vec<u8> = numbers.iter().flat_map(|x| x.to_le_bytes()).collect();
-        self.alloc_bytes(&bytes)
-    }
-    /// Allocates memory with the given 32-bit integers.
-    ///
-    /// # Errors
-    /// [`TrapKind::Limit`] if the memory limit is exceeded.
-    pub fn alloc_i32(&mut self, numbers: &[i32]) -> Result<Address, Trap> {
-        let bytes: Vec<u8> = numbers.iter().flat_map(|x| x.to_le_bytes()).collect();
-        self.alloc_bytes(&bytes)
-    }
     /// Reads `size_bytes` bytes at an address; all bytes must be defined.
     ///
     /// # Errors
@@ -214,46 +190,13 @@ impl<'u> Machine<'u> {
     /// # Errors
     /// The traps of a read.
     pub fn read_f64(&self, address: Address, count: usize) -> Result<Vec<f64>, Trap> {
-        self.read_words(address, count, f64::from_le_bytes)
-    }
-    /// Reads `count` binary32 numbers at an address.
-    ///
-    /// # Errors
-    /// The traps of a read.
-    pub fn read_f32(&self, address: Address, count: usize) -> Result<Vec<f32>, Trap> {
-        self.read_words(address, count, f32::from_le_bytes)
-    }
-    /// Reads `count` 64-bit integers at an address.
-    ///
-    /// # Errors
-    /// The traps of a read.
-    pub fn read_i64(&self, address: Address, count: usize) -> Result<Vec<i64>, Trap> {
-        self.read_words(address, count, i64::from_le_bytes)
-    }
-    /// Reads `count` 32-bit integers at an address.
-    ///
-    /// # Errors
-    /// The traps of a read.
-    pub fn read_i32(&self, address: Address, count: usize) -> Result<Vec<i32>, Trap> {
-        self.read_words(address, count, i32::from_le_bytes)
-    }
-    fn read_words<T, const N: usize>(
-        &self,
-        address: Address,
-        count: usize,
-        word: fn([u8; N]) -> T,
-    ) -> Result<Vec<T>, Trap> {
-        let bytes = self.read_bytes(address, (count * N) as u64)?;
-        let words = bytes.chunks_exact(N).map(|chunk| {
-            let mut bytes = [0; N];
+        let bytes = self.read_bytes(address, count as u64 * 8)?;
+        let words = bytes.chunks_exact(8).map(|chunk| {
+            let mut bytes = [0; 8];
             bytes.copy_from_slice(chunk);
-            word(bytes)
+            f64::from_le_bytes(bytes)
         });
         Ok(words.collect())
-    }
-    /// Returns the size in bytes of the live object that starts at an address.
-    pub fn object_size_bytes(&self, address: Address) -> Option<u64> {
-        self.memory.size(address)
     }
     /// Returns the bytes of the object that starts at an address; `None` for an undefined byte.
     pub fn snapshot(&self, address: Address) -> Option<Vec<Option<u8>>> {

@@ -66,10 +66,6 @@ impl Value {
     pub fn as_f64(&self) -> Option<f64> {
         self.bits().map(f64::from_bits)
     }
-    /// Returns a defined value as binary32.
-    pub fn as_f32(&self) -> Option<f32> {
-        self.bits().map(|b| f32::from_bits(b as u32))
-    }
     /// Returns a defined value as a 64-bit integer.
     pub fn as_i64(&self) -> Option<i64> {
         self.bits().map(|b| b as i64)
