@@ -70,6 +70,9 @@ impl Member {
     /// iterations, at least `chunk`. Returns the first iteration and the end; `(trips, trips)` if none is
     /// left.
     pub(crate) fn fetch_chunk(&self, trips: i64, chunk: i64, guided: bool) -> (i64, i64) {
+        if self.has_ended_loop() {
+            return (trips, trips);
+        }
         let team = self.team();
         let place = &team.loops[self.loops.get() as usize % MAX_LOOPS_IN_PROGRESS];
         let chunk = chunk.max(1);
@@ -90,8 +93,22 @@ impl Member {
                 Err(now) => first = now,
             }
         }
-        place.ranks_done.fetch_add(1, Ordering::Release);
+        self.end_loop();
         (trips, trips)
+    }
+
+    /// Returns whether this rank has reached the end of the loop begun last.
+    fn has_ended_loop(&self) -> bool {
+        self.ended_loop.get() == self.loops.get()
+    }
+
+    /// Counts this rank as done with the loop begun last.
+    fn end_loop(&self) {
+        let number = self.loops.get();
+        if self.ended_loop.replace(number) != number {
+            let place = &self.team().loops[number as usize % MAX_LOOPS_IN_PROGRESS];
+            place.ranks_done.fetch_add(1, Ordering::Release);
+        }
     }
 
     /// [`Member::fetch_chunk`] if the program names a chunk; for chunk 0, the runtime schedule applies.
@@ -119,8 +136,7 @@ impl Member {
         if first < trips {
             return (first, first.saturating_add(chunk).min(trips));
         }
-        let place = &team.loops[self.loops.get() as usize % MAX_LOOPS_IN_PROGRESS];
-        place.ranks_done.fetch_add(1, Ordering::Release);
+        self.end_loop();
         (trips, trips)
     }
 }

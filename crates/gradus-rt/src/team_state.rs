@@ -74,6 +74,9 @@ pub struct Member {
     excludes_workers: bool,
     pub(crate) singles: Cell<u64>,
     pub(crate) loops: Cell<u64>,
+    /// Number of the last loop whose end this rank has reached. Each rank counts once in
+    /// [`SharedLoop::ranks_done`], and fetches nothing from a slot that later loops may use.
+    pub(crate) ended_loop: Cell<u64>,
     /// Number of round-robin chunks this rank has taken from the current loop.
     pub(crate) chunks_taken: Cell<i64>,
     /// The dispatch loop in progress, of code compiled for the OpenMP library.
@@ -98,6 +101,7 @@ impl Member {
             excludes_workers,
             singles: Cell::new(0),
             loops: Cell::new(0),
+            ended_loop: Cell::new(0),
             chunks_taken: Cell::new(0),
             dispatch: Cell::default(),
         }

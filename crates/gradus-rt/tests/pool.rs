@@ -503,3 +503,30 @@ fn in_region_query() {
     assert_eq!(answer.load(Ordering::Relaxed), 2);
     assert_eq!(gr_in_region(), 0);
 }
+
+/// A rank may ask for iterations again after the end of a loop. Each rank must count once per loop, or a later
+/// loop waits for the loop's slot forever.
+#[test]
+fn fetching_after_the_end_of_a_loop_gets_nothing() {
+    unsafe extern "C" fn body(member: *const Member, _: i32, _: i32, context: *mut c_void) {
+        let sum: &AtomicI64 = unsafe { behind(context) };
+        for _ in 0..40 {
+            unsafe { gr_loop_begin(member) };
+            let (mut end, mut ends) = (0, 0);
+            while ends < 3 {
+                let first = unsafe { gr_loop_next(member, 10, 3, false, &raw mut end) };
+                ends += i32::from(first == 10);
+                sum.fetch_add((first..end).sum(), Ordering::Relaxed);
+            }
+        }
+    }
+    let (done, wait) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let sum = AtomicI64::new(0);
+        unsafe { gr_team(2, body, pointer(&sum)) };
+        done.send(sum.load(Ordering::Relaxed))
+            .expect("the test waits");
+    });
+    let sum = wait.recv_timeout(Duration::from_secs(60));
+    assert_eq!(sum, Ok(40 * 45), "a loop waits for its slot");
+}
