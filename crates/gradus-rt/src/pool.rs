@@ -247,7 +247,8 @@ pub(crate) fn abort_without_thread() -> ! {
     abort_with(c"gradus: cannot create a thread for a parallel region\n")
 }
 
-fn abort_with(text: &CStr) -> ! {
+/// Prints a text and aborts.
+pub(crate) fn abort_with(text: &CStr) -> ! {
     // SAFETY: the text is valid, and nothing unwinds through this library.
     unsafe {
         libc::write(2, text.as_ptr().cast(), text.count_bytes());

@@ -7,6 +7,7 @@
 use crate::foreign_library;
 use crate::foreign_library::{Function, call};
 use crate::omp::critical::{Lock, gr_lock, gr_unlock};
+use crate::pool::abort_with;
 use crate::team::round_up_to_chunk;
 use crate::team_state::{Dispatch, Member};
 use crate::thread_context;
@@ -40,22 +41,43 @@ const DISTRIBUTE: i32 = 91;
 /// Interpretation of a loop's index type.
 #[derive(Clone, Copy)]
 enum Index {
-    Signed,
+    /// Signed, with the maximum value.
+    Signed(i64),
     /// Unsigned, with the maximum value.
     Unsigned(u64),
 }
 
+impl Index {
+    /// Converts an index to its value.
+    fn widen(self, index: i64) -> i128 {
+        match self {
+            Index::Unsigned(_) => i128::from(index.cast_unsigned()),
+            Index::Signed(_) => i128::from(index),
+        }
+    }
+
+    /// Returns whether a value is an index of the type.
+    fn contains(self, value: i128) -> bool {
+        match self {
+            Index::Unsigned(greatest) => (0..=i128::from(greatest)).contains(&value),
+            Index::Signed(greatest) => {
+                (-i128::from(greatest) - 1..=i128::from(greatest)).contains(&value)
+            }
+        }
+    }
+}
+
 /// Number of iterations from `lower` to `upper` in steps of `step`. A count that equals the number of
 /// unsigned values means zero: a loop of `n` iterations has the last index `n - 1`, and flang does not test
-/// for `n = 0`.
+/// for `n = 0`. Aborts for step 0: such a loop never ends.
 fn trip_count(lower: i64, upper: i64, step: i64, index: Index) -> i64 {
-    let wide = |x: i64| match index {
-        Index::Unsigned(_) => i128::from(x.cast_unsigned()),
-        Index::Signed => i128::from(x),
-    };
+    if step == 0 {
+        abort_with(c"gradus: an OpenMP worksharing loop has step 0\n");
+    }
+    let (lower, upper) = (index.widen(lower), index.widen(upper));
     let distance = match step > 0 {
-        true => wide(upper) - wide(lower),
-        false => wide(lower) - wide(upper),
+        true => upper - lower,
+        false => lower - upper,
     };
     let trips = distance / i128::from(step.unsigned_abs()) + 1;
     match index {
@@ -75,7 +97,7 @@ struct StaticShare {
 }
 
 fn static_share(
-    member: &Member,
+    (rank, size): (i64, i64),
     schedule: i32,
     (lower, upper): (i64, i64),
     step: i64,
@@ -83,30 +105,39 @@ fn static_share(
     index: Index,
 ) -> StaticShare {
     let trips = trip_count(lower, upper, step, index);
-    let (rank, size) = (i64::from(member.rank), i64::from(member.team().size()));
-    if schedule & SCHEDULE == STATIC_CHUNKED {
-        let chunk = chunk.max(1);
-        let first = lower.wrapping_add((rank * chunk).wrapping_mul(step));
-        return StaticShare {
-            lower: first,
-            upper: first.wrapping_add((chunk - 1).wrapping_mul(step)),
-            stride: (size * chunk).wrapping_mul(step),
-            is_last: trips > 0 && (trips - 1) / chunk % size == rank,
-        };
-    }
-    let share = trips / size + i64::from(trips % size != 0);
+    let is_chunked = schedule & SCHEDULE == STATIC_CHUNKED;
+    let share = match is_chunked {
+        true => chunk.max(1),
+        false => trips / size + i64::from(trips % size != 0),
+    };
     let start = rank.saturating_mul(share).min(trips);
     let end = start.saturating_add(share).min(trips);
     let at = |index: i64| lower.wrapping_add(index.wrapping_mul(step));
+    let (first, last) = match start < end {
+        true => (at(start), at(end - 1)),
+        false => empty_share(upper, step, index),
+    };
+    let (stride, is_last) = match is_chunked {
+        true => (
+            size.saturating_mul(share),
+            (trips - 1) / share % size == rank,
+        ),
+        false => (trips.max(1), end == trips),
+    };
     StaticShare {
-        lower: if start < end {
-            at(start)
-        } else {
-            upper.wrapping_add(step)
-        },
-        upper: if start < end { at(end - 1) } else { upper },
-        stride: trips.max(1).wrapping_mul(step),
-        is_last: start < end && end == trips,
+        lower: first,
+        upper: last,
+        stride: stride.wrapping_mul(step),
+        is_last: start < end && is_last,
+    }
+}
+
+/// Bounds without an iteration: the index after the last, and the last. If the index type has no index after
+/// the last, both bounds move back by a step.
+fn empty_share(upper: i64, step: i64, index: Index) -> (i64, i64) {
+    match index.contains(index.widen(upper) + i128::from(step)) {
+        true => (upper.wrapping_add(step), upper),
+        false => (upper, upper.wrapping_sub(step)),
     }
 }
 
@@ -180,8 +211,8 @@ macro_rules! loops {
             // SAFETY: promised by the caller.
             unsafe {
                 let bounds = (*lower as i64, *upper as i64);
-                let part =
-                    static_share(member, schedule, bounds, step.into(), chunk.into(), $read);
+                let rank = (i64::from(member.rank), i64::from(member.team().size()));
+                let part = static_share(rank, schedule, bounds, step.into(), chunk.into(), $read);
                 *lower = part.lower as $index;
                 *upper = part.upper as $index;
                 *stride = part.stride as $signed;
@@ -255,11 +286,11 @@ macro_rules! loops {
     };
 }
 
-loops!(i32, i32, Index::Signed, __wrap___kmpc_for_static_init_4 Static4,
+loops!(i32, i32, Index::Signed(i32::MAX as i64), __wrap___kmpc_for_static_init_4 Static4,
     __wrap___kmpc_dispatch_init_4 Dispatch4, __wrap___kmpc_dispatch_next_4 Next4);
 loops!(u32, i32, Index::Unsigned(u32::MAX as u64), __wrap___kmpc_for_static_init_4u Static4u,
     __wrap___kmpc_dispatch_init_4u Dispatch4u, __wrap___kmpc_dispatch_next_4u Next4u);
-loops!(i64, i64, Index::Signed, __wrap___kmpc_for_static_init_8 Static8,
+loops!(i64, i64, Index::Signed(i64::MAX), __wrap___kmpc_for_static_init_8 Static8,
     __wrap___kmpc_dispatch_init_8 Dispatch8, __wrap___kmpc_dispatch_next_8 Next8);
 loops!(u64, i64, Index::Unsigned(u64::MAX), __wrap___kmpc_for_static_init_8u Static8u,
     __wrap___kmpc_dispatch_init_8u Dispatch8u, __wrap___kmpc_dispatch_next_8u Next8u);
@@ -410,4 +441,69 @@ pub unsafe extern "C" fn __wrap___kmpc_critical_with_hint(
 pub unsafe extern "C" fn __wrap___kmpc_end_critical(_: Place, _: i32, lock: *const Lock) {
     // SAFETY: promised by the caller.
     unsafe { gr_unlock(lock) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Index, STATIC_CHUNKED, static_share, trip_count};
+    use std::os::unix::process::ExitStatusExt;
+
+    /// Schedule kind of a static loop without a chunk size.
+    const STATIC: i32 = 34;
+
+    /// Checks that the first shares of five ranks hold the iterations of a loop, each of them once, in an
+    /// index type.
+    fn check_first_shares(lower: i64, upper: i64, step: i64, index: Index) {
+        for schedule in [STATIC, STATIC_CHUNKED] {
+            let mut seen = Vec::new();
+            for rank in 0..5 {
+                let share = static_share((rank, 5), schedule, (lower, upper), step, 1, index);
+                let mut at = index.widen(share.lower);
+                let last = index.widen(share.upper);
+                assert!(index.contains(at) && index.contains(last));
+                while if step > 0 { at <= last } else { at >= last } {
+                    seen.push(at);
+                    at += i128::from(step);
+                }
+            }
+            let all = (0..trip_count(lower, upper, step, index))
+                .map(|i| index.widen(lower) + i128::from(i) * i128::from(step));
+            assert_eq!(seen, all.collect::<Vec<_>>(), "{lower} {upper} {step}");
+        }
+    }
+
+    #[test]
+    fn shares_at_the_ends_of_the_index_type() {
+        let (int, long) = (Index::Signed(i32::MAX.into()), Index::Signed(i64::MAX));
+        let (max, min) = (i64::from(i32::MAX), i64::from(i32::MIN));
+        for (lower, upper, step) in [(0, 4, 1), (0, 2, 1), (9, 3, -2)] {
+            check_first_shares(lower, upper, step, int);
+        }
+        check_first_shares(max - 2, max, 1, int);
+        check_first_shares(max - 7, max, 4, int);
+        check_first_shares(min + 2, min, -1, int);
+        check_first_shares(i64::MAX - 2, i64::MAX, 1, long);
+        check_first_shares(i64::MIN + 2, i64::MIN, -1, long);
+        check_first_shares(-3, -1, 1, Index::Unsigned(u64::MAX));
+    }
+
+    #[test]
+    fn step_zero_aborts() {
+        const CHILD: &str = "GRADUS_TEST_STEP_ZERO";
+        if std::env::var_os(CHILD).is_some() {
+            trip_count(0, 9, 0, Index::Signed(i64::MAX));
+            return;
+        }
+        let program = std::env::current_exe().expect("a program");
+        let mut child = std::process::Command::new(program);
+        child.args([
+            "--exact",
+            "omp::worksharing::tests::step_zero_aborts",
+            "--nocapture",
+        ]);
+        let output = child.env(CHILD, "1").output().expect("the test runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{said}");
+        assert!(said.contains("has step 0"), "{said}");
+    }
 }
