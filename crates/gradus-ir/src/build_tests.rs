@@ -62,3 +62,44 @@ fn constants_of_every_format_hold_one_half() {
         assert_eq!(crate::consts::float_bits(kind, 0.5), bits, "{kind:?}");
     }
 }
+
+#[test]
+fn constants_round_to_nearest_even_and_overflow_to_infinity() {
+    use crate::FloatKind::*;
+    let power = |exponent: i32| 2f64.powi(exponent);
+    for (kind, value, bits) in [
+        (F16, 65504.0, 0x7bff_u128),
+        (F16, 65519.9, 0x7bff),
+        (F16, 65520.0, 0x7c00),
+        (F16, 1e6, 0x7c00),
+        (F16, -1e300, 0xfc00),
+        (F16, f64::NEG_INFINITY, 0xfc00),
+        (F16, -0.0, 0x8000),
+        (F16, 0.1, 0x2e66),
+        (F16, 2049.0, 0x6800),
+        (F16, 2051.0, 0x6802),
+        (F16, power(-14) - power(-24), 0x03ff),
+        (F16, power(-24), 1),
+        (F16, power(-25), 0),
+        (F16, 3.0 * power(-25), 2),
+        (F16, f64::MIN_POSITIVE, 0),
+        (F16, 5e-324, 0),
+        (BF16, 1.0 + power(-8), 0x3f80),
+        (BF16, 1.0 + power(-8) + power(-30), 0x3f81),
+        (BF16, 1.0 + 3.0 * power(-8), 0x3f82),
+        (BF16, f64::from(f32::MAX), 0x7f80),
+        (BF16, 1e300, 0x7f80),
+        (X86F80, f64::INFINITY, 0x7fff_8000_0000_0000_0000),
+        (X86F80, 5e-324, 0x3bcd_8000_0000_0000_0000),
+        (X86F80, 3.0 * 5e-324, 0x3bce_c000_0000_0000_0000),
+        (F128, 5e-324, 0x3bcd << 112),
+        (F128, -1.5, 0xbfff_8000 << 96),
+    ] {
+        let found = crate::consts::float_bits(kind, value);
+        assert_eq!(found, bits, "{kind:?} {value:e}: {found:x}");
+    }
+    for kind in [F16, BF16] {
+        let infinity = crate::consts::float_bits(kind, f64::INFINITY);
+        assert!(crate::consts::float_bits(kind, f64::NAN) & 0x7fff > infinity);
+    }
+}
