@@ -71,6 +71,8 @@ declare @llvm.sadd.with.overflow.i8(i8, i8) -> {i8, i1}
 declare @llvm.vector.reduce.fadd.v2f64(f64, <2 x f64>) -> f64
 declare @llvm.fptosi.sat.i8.f64(f64) -> i8
 declare @llvm.is.fpclass.f64(f64, i32) -> i1
+declare @llvm.is.fpclass.f32(f32, i32) -> i1
+declare @llvm.is.fpclass.f16(f16, i32) -> i1
 declare @llvm.bswap.i16(i16) -> i16
 declare @erf(f64) -> f64
 declare @tgamma(f64) -> f64

@@ -158,15 +158,18 @@ fn parse_conversion(
 fn pad(out: &mut Vec<u8>, c: &Conversion, text: Vec<u8>) {
     let missing = c.width.saturating_sub(text.len());
     let number = !matches!(c.letter, b's' | b'c' | b'p');
-    let finite = text.last().is_some_and(|b| b.is_ascii_hexdigit());
+    // `inf` and `nan` get spaces.
+    let finite = !text.iter().any(|b| b.eq_ignore_ascii_case(&b'n'));
     if c.left {
         out.extend(text);
         out.extend(std::iter::repeat_n(b' ', missing));
     } else if c.zero && number && finite && !(c.precision.is_some() && is_int(c.letter)) {
         let sign = usize::from(matches!(text.first(), Some(b'-' | b'+' | b' ')));
-        out.extend(&text[..sign]);
+        let is_prefixed = matches!(text.get(sign..sign + 2), Some(b"0x" | b"0X"));
+        let head = sign + if is_prefixed { 2 } else { 0 };
+        out.extend(&text[..head]);
         out.extend(std::iter::repeat_n(b'0', missing));
-        out.extend(&text[sign..]);
+        out.extend(&text[head..]);
     } else {
         out.extend(std::iter::repeat_n(b' ', missing));
         out.extend(text);

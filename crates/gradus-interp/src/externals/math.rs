@@ -120,6 +120,11 @@ fn scalar(
     if let Some(value) = sign_bit_function(id, shapes, values) {
         return Ok(value);
     }
+    if id == MathFn::IsClass
+        && let Some(value) = is_class(shapes, values)
+    {
+        return Ok(value);
+    }
     let mut x = [0.0; 3];
     let mut n = [0i64; 3];
     let mut kind = FloatKind::F64;
@@ -140,7 +145,7 @@ fn scalar(
         }
     }
     match result.num() {
-        Some(Num::Int(width)) => to_integer(id, x[0], n[1], width),
+        Some(Num::Int(width)) => to_integer(id, x[0], width),
         Some(Num::Float(to)) => {
             let y = match kind {
                 FloatKind::F32 => match float32(id, x.map(|x| x as f32)) {
@@ -302,7 +307,7 @@ fn float64(id: MathFn, x: [f64; 3], n: [i64; 3]) -> Option<f64> {
 }
 
 /// Evaluates functions with an integer result.
-fn to_integer(id: MathFn, x: f64, n: i64, width: u32) -> Eval<Value> {
+fn to_integer(id: MathFn, x: f64, width: u32) -> Eval<Value> {
     use MathFn::*;
     let rounded = |x: f64| match (-(2f64.powi(63))..2f64.powi(63)).contains(&x) {
         true => Ok(Value::number(
@@ -332,7 +337,6 @@ fn to_integer(id: MathFn, x: f64, n: i64, width: u32) -> Eval<Value> {
             width,
             (x as u128).min(crate::values::arith::mask(width)),
         )),
-        IsClass => Ok(Value::bool(class(x) & n as u64 != 0)),
         _ => fault(
             TrapKind::Unsupported,
             "an unsupported function of the C library",
@@ -340,27 +344,40 @@ fn to_integer(id: MathFn, x: f64, n: i64, width: u32) -> Eval<Value> {
     }
 }
 
-/// Returns LLVM's `is.fpclass` bit for a number.
-fn class(x: f64) -> u64 {
-    use std::num::FpCategory::*;
-    let quiet = x.to_bits() >> 51 & 1 == 1;
-    let negative = x.is_sign_negative();
-    let bit = match (x.classify(), negative) {
-        (Nan, _) => {
-            if quiet {
-                1
-            } else {
-                0
-            }
-        }
-        (Infinite, true) => 2,
-        (Normal, true) => 3,
-        (Subnormal, true) => 4,
-        (Zero, true) => 5,
-        (Zero, false) => 6,
-        (Subnormal, false) => 7,
-        (Normal, false) => 8,
-        (Infinite, false) => 9,
+/// Evaluates `llvm.is.fpclass` on the bits of the operand's own format: a conversion to binary64 quiets NaNs, and
+/// subnormal numbers become normal. Returns `None` for formats wider than binary64 and undefined operands.
+fn is_class(shapes: &[Option<Num>], values: &[Value]) -> Option<Value> {
+    let Num::Float(kind) = shapes.first().copied().flatten()? else {
+        // Not an error: the caller reports an operand without a class.
+        return None;
     };
-    1 << bit
+    let (fraction_bits, exponent_bits) = match kind {
+        FloatKind::F16 => (10, 5),
+        FloatKind::BF16 => (7, 8),
+        FloatKind::F32 => (23, 8),
+        FloatKind::F64 => (52, 11),
+        FloatKind::X86F80 | FloatKind::F128 | FloatKind::PpcF128 => return None,
+    };
+    let (bits, wanted) = (values.first()?.bits()?, values.get(1)?.bits()?);
+    Some(Value::bool(
+        class(bits, fraction_bits, exponent_bits) & wanted != 0,
+    ))
+}
+
+/// Returns LLVM's `is.fpclass` bit for a number of an IEEE format.
+fn class(bits: u64, fraction_bits: u32, exponent_bits: u32) -> u64 {
+    let fraction = bits & ((1 << fraction_bits) - 1);
+    let exponent = bits >> fraction_bits & ((1 << exponent_bits) - 1);
+    let negative = bits >> (fraction_bits + exponent_bits) & 1 == 1;
+    let is_greatest = exponent == (1 << exponent_bits) - 1;
+    let bit = match (is_greatest, exponent, fraction) {
+        // A quiet NaN has the first fraction bit.
+        (true, _, 1..) => return 1 << (fraction >> (fraction_bits - 1)),
+        (true, ..) => 3,
+        (false, 0, 0) => 0,
+        (false, 0, _) => 1,
+        (false, ..) => 2,
+    };
+    // The negative classes precede the positive ones in reverse order, from bit 2 to bit 9.
+    1 << if negative { 5 - bit } else { 6 + bit }
 }

@@ -4,6 +4,7 @@ use crate::bytecode::code::CallSite;
 use crate::externals::{Outcome, defined_arg};
 use crate::memory::check_alignment;
 use crate::state::machine::Machine;
+use crate::state::races::AccessKind;
 use crate::trap::{Eval, TrapKind, fault};
 use crate::values::arith::{apply_rmw, binary};
 use crate::values::value::Value;
@@ -104,6 +105,11 @@ impl Machine<'_> {
             if i == 0 || matches!(id, Gather | Scatter) {
                 check_alignment(address, align)?;
             }
+            let kind = match stores {
+                true => AccessKind::Write,
+                false => AccessKind::Read,
+            };
+            self.check_access(address, stride, kind)?;
             match stores {
                 true => lane_shape.store(&mut self.memory, address, &args[0].lane(i))?,
                 false => loaded.push(lane_shape.load(&self.memory, address)?),

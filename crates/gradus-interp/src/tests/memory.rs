@@ -185,3 +185,24 @@ fn output_is_captured() {
     assert_eq!(machine.call("f", &[]), Ok(None));
     assert_eq!(machine.output(), b"-5:2.000:0.5   7|8  | 009\n");
 }
+
+/// C pads infinities and NaNs with spaces, and hexadecimal numbers after the prefix.
+#[test]
+fn zero_padding_is_that_of_c() {
+    let format = b"%08f|%08.2f|%-6F|%08g|%#08x|%#06X|\0";
+    let hex: String = format.iter().map(|b| format!("{b:02x}")).collect();
+    let text = format!(
+        "{HEAD}global @t: [{} x i8] = hex \"{hex}\"
+         func @f() {{ %n = call @printf(@t, f64 0x7ff0000000000000, f64 0xfff0000000000000,
+           f64 0x7ff0000000000000, f64 0x7ff8000000000000, i32 2748, i32 -1) return }}",
+        format.len()
+    );
+    let unit = unit(&text);
+    let mut machine = Machine::new(&unit);
+    assert_eq!(machine.call("f", &[]), Ok(None));
+    let output = String::from_utf8_lossy(machine.output()).into_owned();
+    assert_eq!(
+        output,
+        "     inf|    -inf|INF   |     nan|0x000abc|0XFFFFFFFF|"
+    );
+}

@@ -111,3 +111,29 @@ fn ranks_race_between_barriers() {
     let (first, second) = (shared("%i", "%q"), shared("%j", "%s"));
     assert!(!races(&team(&format!("{first} {second}"))));
 }
+
+#[test]
+fn masked_vector_accesses_race() {
+    let program = |stored: &str, loaded: &str| {
+        let head = "declare @llvm.masked.store.v2i64.p0(<2 x i64>, ptr, <2 x i1>) -> void
+             declare @llvm.masked.load.v2i64.p0(ptr, <2 x i1>, <2 x i64>) -> <2 x i64>\n";
+        let ops = format!(
+            "par.for %i < 4 {{ %j = mul %i, 2 %q = addr i64, %x, %j %c = icmp eq %i, 1
+               if %c {{ {stored} yield }} else {{ {loaded} yield }} yield }}"
+        );
+        format!("{head}{}", with_array(&ops))
+    };
+    let store = |place: &str, mask: &str| {
+        format!("call @llvm.masked.store.v2i64.p0(<2 x i64> {{1, 2}}, {place}, <2 x i1> {mask})")
+    };
+    let load = |place: &str, mask: &str| {
+        format!("%v = call @llvm.masked.load.v2i64.p0({place}, <2 x i1> {mask}, <2 x i64> zero)")
+    };
+    let (both, first) = ("{true, true}", "{true, false}");
+    assert!(!races(&program(&store("%q", both), &load("%q", both))));
+    let second = "{false, true}";
+    let at_two = |mask: &str| format!("%r = addr i64, %x, 2 {}", load("%r", mask));
+    assert!(races(&program(&store("%q", both), &at_two(both))));
+    assert!(!races(&program(&store("%q", first), &at_two(second))));
+    assert!(races(&program(&store("%x", both), &store("%x", both))));
+}

@@ -236,3 +236,58 @@ fn external_functions_execute() {
         TrapKind::Unsupported
     );
 }
+
+#[test]
+fn float_classes_are_those_of_the_format() {
+    // Signalling and quiet NaN, then −∞ to +∞: one number per class, by bits of the format.
+    let classes: [(&str, [u64; 10]); 3] = [
+        (
+            "f16",
+            [
+                0x7d00, 0xfe00, 0xfc00, 0xbc00, 0x8001, 0x8000, 0, 0x3ff, 0x400, 0x7c00,
+            ],
+        ),
+        (
+            "f32",
+            [
+                0x7f80_0001,
+                0x7fc0_0000,
+                0xff80_0000,
+                0xbf80_0000,
+                0x8000_0001,
+                0x8000_0000,
+                0,
+                0x007f_ffff,
+                0x0080_0000,
+                0x7f80_0000,
+            ],
+        ),
+        (
+            "f64",
+            [
+                0x7ff0_0000_0000_0001,
+                0xfff8_0000_0000_0000,
+                0xfff0_0000_0000_0000,
+                0xbff0_0000_0000_0000,
+                0x8000_0000_0000_0001,
+                0x8000_0000_0000_0000,
+                0,
+                0x000f_ffff_ffff_ffff,
+                0x0010_0000_0000_0000,
+                0x7ff0_0000_0000_0000,
+            ],
+        ),
+    ];
+    for (kind, numbers) in classes {
+        for (class, number) in numbers.into_iter().enumerate() {
+            let found = (0..10).filter(|bit| {
+                let call = format!(
+                    "call @llvm.is.fpclass.{kind}({kind} {number:#x}, i32 {})",
+                    1 << bit
+                );
+                bits("i1", &format!("%a = {call} return %a")) == 1
+            });
+            assert_eq!(found.collect::<Vec<_>>(), [class], "{kind} {number:#x}");
+        }
+    }
+}
