@@ -155,6 +155,7 @@ impl OpenMpFn {
             OpenMpFn::ThreadNum
                 | OpenMpFn::NumThreads
                 | OpenMpFn::MaxThreads
+                | OpenMpFn::RequestedTeamSize
                 | OpenMpFn::InParallel
                 | OpenMpFn::Level
                 | OpenMpFn::AncestorInfo
@@ -166,6 +167,17 @@ impl OpenMpFn {
                 | OpenMpFn::Setting
                 | OpenMpFn::Clock
         )
+    }
+
+    /// Returns whether the result may be the caller's number in its team: `omp_get_ancestor_thread_num` at the
+    /// caller's own level is the thread number.
+    pub fn yields_rank(self) -> bool {
+        matches!(self, OpenMpFn::ThreadNum | OpenMpFn::AncestorInfo)
+    }
+
+    /// Returns whether the result may be the size of the caller's team, at any level.
+    pub fn yields_team_size(self) -> bool {
+        matches!(self, OpenMpFn::NumThreads | OpenMpFn::AncestorInfo)
     }
 }
 
@@ -436,5 +448,39 @@ const fn query(names: &'static [&'static str], id: OpenMpFn) -> Row {
         names,
         known: ExternalFn::OpenMp(id),
         effects: INACTIVE_SERVICE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{OpenMpFn, ROWS};
+    use crate::externals::ExternalFn;
+
+    /// Checks a predicate against the names for which it must hold.
+    fn holds_for(predicate: fn(OpenMpFn) -> bool, is_named: fn(&str) -> bool) {
+        for row in ROWS {
+            let ExternalFn::OpenMp(id) = row.known else {
+                unreachable!("the table holds OpenMP functions");
+            };
+            for name in row.names.iter().filter(|name| is_named(name)) {
+                assert!(predicate(id), "{name}: {id:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn predicates_hold_for_the_names_of_the_table() {
+        let asks = |name: &str| {
+            let parts = ["omp_get_", "omp_in_", "omp_is_", "omp_set_", "gr_"];
+            parts.iter().any(|part| name.starts_with(part)) && !name.contains("lock")
+        };
+        holds_for(OpenMpFn::is_query_or_setting, asks);
+        holds_for(OpenMpFn::is_team_independent, asks);
+        holds_for(OpenMpFn::yields_rank, |name| {
+            name.starts_with("omp_get_") && name.contains("thread_num")
+        });
+        holds_for(OpenMpFn::yields_team_size, |name| {
+            name.contains("team_size") || name.contains("get_num_threads")
+        });
     }
 }

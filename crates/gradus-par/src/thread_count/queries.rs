@@ -41,15 +41,21 @@ pub(crate) fn queries_max_threads(unit: &Unit, body: &Body, op: Op) -> bool {
 
 /// Returns true if `op` calls the OpenMP query `what`.
 pub(crate) fn is_openmp_query(unit: &Unit, body: &Body, op: Op, what: OpenMpFn) -> bool {
+    calls_openmp(unit, body, op, |id| id == what)
+}
+
+/// Returns true if `op` calls an OpenMP function that satisfies a predicate.
+fn calls_openmp(unit: &Unit, body: &Body, op: Op, fits: impl Fn(OpenMpFn) -> bool) -> bool {
     let known = unit.callee(body, op).and_then(|f| unit.known(f));
-    known == Some(ExternalFn::OpenMp(what)) && matches!(body.kind(op), OpKind::Call(_))
+    matches!(known, Some(ExternalFn::OpenMp(id)) if fits(id))
+        && matches!(body.kind(op), OpKind::Call(_))
 }
 
 /// Returns true if `op` queries the size or presence of the enclosing team. Presence (`omp_in_parallel`, the
 /// nesting level) differs only if teams lose ranks.
 fn queries_team(unit: &Unit, body: &Body, op: Op, without_teams: bool) -> bool {
     let asks = |what| is_openmp_query(unit, body, op, what);
-    asks(OpenMpFn::NumThreads)
+    calls_openmp(unit, body, op, OpenMpFn::yields_team_size)
         || !without_teams && (asks(OpenMpFn::InParallel) || asks(OpenMpFn::Level))
 }
 
@@ -193,7 +199,7 @@ impl ThreadCountQueries {
                     || ops.any(|op| {
                         queries_max_threads(unit, body, op)
                             || queries_team(unit, body, op, without_teams)
-                            || is_openmp_query(unit, body, op, OpenMpFn::ThreadNum)
+                            || calls_openmp(unit, body, op, OpenMpFn::yields_rank)
                     })
             })
             .collect();
@@ -531,7 +537,7 @@ fn teams(body: &Body) -> impl Iterator<Item = Op> + '_ {
 /// Returns true if `body` queries a thread's number in the team.
 pub(crate) fn queries_rank(unit: &Unit, body: &Body) -> bool {
     let mut ops = body.walk(body.root());
-    ops.any(|op| is_openmp_query(unit, body, op, OpenMpFn::ThreadNum))
+    ops.any(|op| calls_openmp(unit, body, op, OpenMpFn::yields_rank))
 }
 
 /// Returns the thread numbers of a body: rank parameters of teams and results of rank queries.
@@ -541,7 +547,7 @@ pub(crate) fn rank_values(unit: &Unit, body: &Body) -> Vec<Value> {
         params[..params.len() / 2].to_vec()
     });
     let asked = body.walk(body.root());
-    let asked = asked.filter(|op| is_openmp_query(unit, body, *op, OpenMpFn::ThreadNum));
+    let asked = asked.filter(|op| calls_openmp(unit, body, *op, OpenMpFn::yields_rank));
     of_teams.chain(asked.map(|op| body.result(op))).collect()
 }
 
