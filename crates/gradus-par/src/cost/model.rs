@@ -12,29 +12,25 @@
 //! - If LLVM can vectorise the iterations, ops on 32 bits or less count half: a register holds twice as many
 //!   elements.
 
+use super::library_calls::{is_instruction, library_call_work};
 use gradus_analysis::CallGraph;
-use gradus_ir::externals::{ExternalFn, MathFn, MemoryFn};
+use gradus_ir::externals::ExternalFn;
 use gradus_ir::{
-    BinaryOp, Body, Builder, CastOp, ConstKind, Flags, FuncId, IntPredicate, Linkage, Op, OpKind,
-    Region, RmwOp, Unit, Value,
+    BinaryOp, Body, Builder, CastOp, Flags, FuncId, IntPredicate, Linkage, Op, OpKind, Region,
+    RmwOp, Unit, Value,
 };
 use std::collections::HashMap;
 
 const TRIPS_IF_UNKNOWN: u64 = 16;
-const CALL_WORK: u64 = 2_000;
+pub(super) const CALL_WORK: u64 = 2_000;
 /// The cost of a call of unknown duration.
 const UNBOUNDED_WORK: u64 = 1 << 17;
 /// The nesting depth of loops with unknown trip counts that counts as unbounded; a loop without a count adds as
 /// many levels.
 const UNBOUNDED_DEPTH: u32 = 2;
-const MATH_WORK: u64 = 25;
-const DIVISION_WORK: u64 = 10;
-const VECTOR_WORK: u64 = 4;
-const ALLOCATION_WORK: u64 = 100;
+pub(super) const DIVISION_WORK: u64 = 10;
 const UNITS_PER_OP: u64 = 2;
 const NARROW_BITS: u32 = 32;
-/// The number of bytes that one operation of a memory copy moves.
-const COPY_BYTES_PER_OP: u64 = 16;
 /// An atomic operation, even if uncontended: 6 to 9 ns, and surrounding code is not vectorised.
 const ATOMIC_WORK: u64 = 30;
 /// The maximum number of workers considered.
@@ -396,55 +392,10 @@ impl<'a> WorkCounter<'a> {
     fn call(&mut self, op: Op, times: u64, factors: &[Value], guesses: u32) {
         let callee = self.unit.callee(self.body, op);
         let known = callee.and_then(|func| self.unit.known(func));
-        let number = match known {
-            Some(ExternalFn::Math(id)) if is_instruction(id) => 1,
-            Some(ExternalFn::Math(MathFn::Sqrt)) => DIVISION_WORK,
-            // LLVM folds the call to a multiplication.
-            Some(ExternalFn::Math(MathFn::Pow)) if self.squares(op) => 1,
-            Some(ExternalFn::Math(_) | ExternalFn::MathOut(_)) => MATH_WORK,
-            Some(ExternalFn::Complex(_)) => 4 * MATH_WORK,
-            Some(ExternalFn::Integer(_)) => 1,
-            Some(ExternalFn::Reduce(_) | ExternalFn::Masked(_)) => VECTOR_WORK,
-            Some(ExternalFn::Memory(id)) if !matches!(id, MemoryFn::UserAllocator(_)) => {
-                self.memory(op, id)
-            }
-            Some(ExternalFn::Marker(_)) => 0,
-            _ => return self.program_call(op, callee, times, factors, guesses),
+        let Some(number) = library_call_work(self.unit, self.body, op, known) else {
+            return self.program_call(op, callee, times, factors, guesses);
         };
         self.add(times.saturating_mul(number), factors);
-    }
-
-    /// Returns the cost of a call that allocates, frees, copies or fills memory.
-    fn memory(&self, op: Op, id: MemoryFn) -> u64 {
-        use MemoryFn::*;
-        if !matches!(
-            id,
-            Memcpy
-                | MemcpyIntrinsic
-                | Memmove
-                | MemmoveIntrinsic
-                | Memset
-                | MemsetIntrinsic
-                | Bzero
-                | Mempcpy
-                | Bcopy
-        ) {
-            return ALLOCATION_WORK;
-        }
-        let size = self.unit.call_args(self.body, op).get(2).copied();
-        let size = size.and_then(|size| self.body.as_int(self.unit, size));
-        let size = size.and_then(|bytes| u64::try_from(bytes).ok());
-        size.map_or(CALL_WORK, |bytes| 1 + bytes / COPY_BYTES_PER_OP)
-    }
-
-    /// Returns true if the exponent of a power is 2.
-    fn squares(&self, op: Op) -> bool {
-        let args = self.unit.call_args(self.body, op);
-        let constant = args.get(1).and_then(|arg| self.body.as_const(*arg));
-        let two = |bits: u128| bits == 2.0_f64.to_bits().into();
-        constant.is_some_and(
-            |id| matches!(self.unit.constant(id).kind, ConstKind::Float(bits) if two(bits)),
-        )
     }
 
     /// Adds a call of a program function or of unknown code.
@@ -583,23 +534,6 @@ fn queries_team(kind: &OpKind) -> bool {
     )
 }
 
-/// Returns true for functions that are one or a few machine instructions.
-fn is_instruction(id: MathFn) -> bool {
-    use MathFn::*;
-    matches!(
-        id,
-        Fma | Fmuladd
-            | Fabs
-            | Copysign
-            | Maxnum
-            | Minnum
-            | Maximum
-            | Minimum
-            | MaximumNum
-            | MinimumNum
-    )
-}
-
 impl IterationWork {
     /// Returns the work with `open` code counted as unbounded.
     pub(crate) fn with_unbounded(mut self) -> IterationWork {
@@ -653,6 +587,7 @@ fn at_most(b: &mut Builder<'_>, value: Value, limit: u64) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cost::library_calls::{ALLOCATION_WORK, MATH_WORK};
     use gradus_ir::{Symbol, parse};
 
     /// Loops over a function of each kind.
@@ -661,6 +596,9 @@ mod tests {
         declare @read(i64) -> i64
         declare @rand(i64) -> i64
         declare @pow(f64, f64) -> f64
+        declare @powf(f32, f32) -> f32
+        declare @llvm.powi.f64.i32(f64, i32) -> f64
+        declare @bzero(ptr, i64) -> void
         declare @malloc(i64) -> ptr
         declare @llvm.umin.i64(i64, i64) -> i64
         func @small(%x: i64) -> i64 { %y = mul %x, %x %z = add %y, 1 return %z }
@@ -693,7 +631,7 @@ mod tests {
           %s = loop iter(%a = %x) -> i64 { %t = icmp ult %a, 9 %b = add %a, 1 repeat %t, %b, %b } return %s }
         func @deep(%x: i64) -> i64 { %y = sub %x, 1 %z = call @deep(%y) return %z }
         func @f(%n: i64, %out: ptr) {
-          par.for %i < %n { %v = call @CALLEE store %v, %out yield }
+          par.for %i < %n { CALL yield }
           return }";
 
     /// Returns the work of an iteration with `call` in the loop of `f`. The second number is the multiple of
@@ -705,7 +643,11 @@ mod tests {
     }
 
     fn work_of(call: &str) -> (IterationWork, Value) {
-        let text = TEXT.replace("CALLEE", call);
+        let call = match call.starts_with("bzero") {
+            true => format!("call @{call}"),
+            false => format!("%v = call @{call} store %v, %out"),
+        };
+        let text = TEXT.replace("CALL", &call);
         let unit = parse(&text, "program").unwrap_or_else(|e| panic!("{e} {:?}", e.labels));
         let all: Vec<FuncId> = unit.functions.ids().collect();
         let costs = CallCosts::of(&unit, &all);
@@ -731,6 +673,10 @@ mod tests {
         assert_eq!(work("least(%n, %i)"), (5, Some(1), false));
         assert_eq!(work("pow(3.0, 2.0)"), (2, None, false));
         assert_eq!(work("pow(3.0, 1.5)"), (1 + MATH_WORK, None, false));
+        assert_eq!(work("powf(f32 3.0, f32 2.0)"), (2, None, false));
+        assert_eq!(work("llvm.powi.f64.i32(3.0, i32 2)"), (2, None, false));
+        assert_eq!(work("bzero(%out, 64)"), (1 + 64 / 16, None, false));
+        assert_eq!(work("bzero(%out, %i)"), (CALL_WORK, None, false));
         assert_eq!(work("malloc(%i)"), (1 + ALLOCATION_WORK, None, false));
         assert_eq!(work("llvm.umin.i64(%i, 7)"), (2, None, false));
     }
