@@ -27,6 +27,10 @@ const MRG_BITS: f64 = 1.000_000_048_662;
 const UNIT: f32 = 2.328_306_4e-10;
 const UNIT_DOUBLE: f64 = 1.110_223_024_625_156_5e-16;
 
+/// Greatest mean for which Poisson numbers are products of uniform numbers; the time is proportional to the
+/// mean. Beyond, cuRAND uses the normal approximation, too.
+const PRODUCT_MEAN_MAX: f64 = 4000.0;
+
 /// State of a generator's algorithm.
 enum Source {
     Xorwow(RoundRobin<Xorwow>),
@@ -164,6 +168,11 @@ impl Generator {
     }
 
     fn poisson(&mut self, mean: f64) -> u32 {
+        if mean > PRODUCT_MEAN_MAX {
+            let [normal, _] = self.normal_doubles();
+            // The conversion saturates.
+            return mean.sqrt().mul_add(normal, mean + 0.5) as u32;
+        }
         // The normal approximation is inaccurate for small means. The product method underflows for large
         // means; the mean is therefore split.
         let (mut whole, mut left) = (0_u32, mean);
@@ -438,7 +447,8 @@ unsafe extern "C" fn curandGeneratePoisson(
     count: usize,
     mean: f64,
 ) -> Status {
-    if mean.is_nan() || mean <= 0.0 {
+    // The result is a 32-bit number. A NaN is no mean either.
+    if !(mean > 0.0 && mean <= f64::from(u32::MAX)) {
         return OUT_OF_RANGE;
     }
     // SAFETY: promised by the caller.
@@ -575,5 +585,35 @@ mod tests {
             "{:?}",
             moments(&poisson)
         );
+    }
+
+    /// A mean that is no number of the result's type is an error; the time does not depend on a large mean.
+    #[test]
+    fn poisson_numbers_of_large_means() {
+        let (done, wait) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let mut out = vec![0_u32; 20_000];
+            let handle = made(161, 3, 0);
+            let mut fill = |mean: f64| unsafe {
+                let status = curandGeneratePoisson(handle, out.as_mut_ptr(), out.len(), mean);
+                let sum: f64 = out.iter().map(|x| f64::from(*x)).sum();
+                (status, sum / out.len() as f64)
+            };
+            for mean in [f64::INFINITY, f64::NAN, -1.0, 0.0, 5e9, 1e300] {
+                assert_eq!(fill(mean).0, OUT_OF_RANGE, "{mean}");
+            }
+            for mean in [3999.0, 4001.0, 4e9] {
+                let (status, found) = fill(mean);
+                // Five standard deviations of the average.
+                let bound = 5.0 * (mean / 20_000.0).sqrt();
+                assert!(
+                    status == 0 && (found - mean).abs() < bound,
+                    "{mean}: {found}"
+                );
+            }
+            done.send(()).expect("the test waits");
+        });
+        let ended = wait.recv_timeout(std::time::Duration::from_secs(60));
+        assert_eq!(ended, Ok(()), "a mean does not end, or is wrong");
     }
 }
