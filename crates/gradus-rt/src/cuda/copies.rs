@@ -47,7 +47,7 @@ pub(super) fn check_end(
     count: usize,
     device: Option<bool>,
 ) -> Result<(), Error> {
-    if pointer.is_null() {
+    if pointer.is_null() || pointer.addr().checked_add(count).is_none() {
         return Err(Error::InvalidValue);
     }
     match memory::owner(pointer) {
@@ -76,6 +76,34 @@ struct CopyEnd {
     slice: usize,
 }
 
+/// Returns the bytes from the start of an end to the end of its last row. `extent` has no zero, and its width is
+/// in bytes.
+///
+/// # Errors
+/// Overlapping rows or slices, and a size beyond the address space.
+fn span_bytes(rows: CopyEnd, extent: Extent) -> Result<usize, Error> {
+    if extent.height > 1 && rows.pitch < extent.width {
+        return Err(Error::InvalidPitchValue);
+    }
+    let lines = (extent.height - 1).checked_mul(rows.pitch);
+    let slice = lines.and_then(|lines| lines.checked_add(extent.width));
+    let slice = slice.ok_or(Error::InvalidValue)?;
+    if extent.depth > 1 && rows.slice < slice {
+        return Err(Error::InvalidValue);
+    }
+    let slices = (extent.depth - 1).checked_mul(rows.slice);
+    let span = slices.and_then(|slices| slices.checked_add(slice));
+    span.ok_or(Error::InvalidValue)
+}
+
+/// Checks that a row of `width` bytes fits into each pitch of a two-dimensional copy or fill, of any height.
+fn check_pitches(pitches: &[usize], width: usize) -> Result<(), Error> {
+    match pitches.iter().all(|pitch| width <= *pitch) {
+        true => Ok(()),
+        false => Err(Error::InvalidPitchValue),
+    }
+}
+
 /// Copies `extent` (width in bytes).
 fn copy_block(
     to: CopyEnd,
@@ -91,17 +119,7 @@ fn copy_block(
     if width == 0 || height == 0 || depth == 0 {
         return Ok(());
     }
-    if height > 1 && (to.pitch < width || from.pitch < width) {
-        return Err(Error::InvalidPitchValue);
-    }
-    let span = |rows: CopyEnd| {
-        let slices = (depth - 1).checked_mul(rows.slice)?;
-        let lines = (height - 1).checked_mul(rows.pitch)?;
-        slices.checked_add(lines)?.checked_add(width)
-    };
-    let (Some(to_span), Some(from_span)) = (span(to), span(from)) else {
-        return Err(Error::InvalidValue);
-    };
+    let (to_span, from_span) = (span_bytes(to, extent)?, span_bytes(from, extent)?);
     check_end(to.start.cast(), to_span, direction.to_device)?;
     check_end(from.start.cast(), from_span, direction.from_device)?;
     profile::run_timed_activity(direction.activity(), || {
@@ -176,6 +194,7 @@ extern "C" fn cudaMemcpy2D(
 ) -> Status {
     api_call(|| {
         let direction = Direction::new(kind)?;
+        check_pitches(&[to_pitch, from_pitch], width)?;
         let rows = |start: *mut c_void, pitch| CopyEnd {
             start: start.cast(),
             pitch,
@@ -195,6 +214,40 @@ extern "C" fn cudaMemcpy2D(
     })
 }
 
+/// Returns the offset of a place in rows and slices of memory, with x steps of `element` bytes.
+fn offset_bytes(
+    place: super::types::Place,
+    element: usize,
+    pitch: usize,
+    slice: usize,
+) -> Result<usize, Error> {
+    let parts = [(place.x, element), (place.y, pitch), (place.z, slice)];
+    let offset = (parts.into_iter()).try_fold(0_usize, |sum, (steps, bytes)| {
+        sum.checked_add(steps.checked_mul(bytes)?)
+    });
+    offset.ok_or(Error::InvalidValue)
+}
+
+/// Checks that `extent`, in elements, lies inside of an array.
+fn check_array_range(
+    array: &Array,
+    place: super::types::Place,
+    extent: Extent,
+) -> Result<(), Error> {
+    let ranges = [
+        (place.x, extent.width, array.width),
+        (place.y, extent.height, array.height.max(1)),
+        (place.z, extent.depth, array.depth.max(1)),
+    ];
+    let fits = |(first, count, size): (usize, usize, usize)| {
+        first.checked_add(count).is_some_and(|end| end <= size)
+    };
+    match ranges.into_iter().all(fits) {
+        true => Ok(()),
+        false => Err(Error::InvalidValue),
+    }
+}
+
 /// An end of a three-dimensional copy, in an array or else in pitched memory. Returns the rows and the size
 /// of an x step: the element size in an array, else 1.
 ///
@@ -204,34 +257,31 @@ unsafe fn array_or_pitched_end(
     array: *mut Array,
     memory: &Pitched,
     place: super::types::Place,
+    extent: Extent,
 ) -> Result<(CopyEnd, usize), Error> {
     // SAFETY: promised by the caller.
     if let Some(array) = unsafe { array.as_ref() } {
-        let offset = place.z * array.slice + place.y * array.pitch + place.x * array.element;
-        let start = array.data.wrapping_add(offset);
-        return Ok((
-            CopyEnd {
-                start,
-                pitch: array.pitch,
-                slice: array.slice,
-            },
-            array.element,
-        ));
+        check_array_range(array, place, extent)?;
+        let offset = offset_bytes(place, array.element, array.pitch, array.slice)?;
+        let end = CopyEnd {
+            start: array.data.wrapping_add(offset),
+            pitch: array.pitch,
+            slice: array.slice,
+        };
+        return Ok((end, array.element));
     }
     if memory.ptr.is_null() {
         return Err(Error::InvalidValue);
     }
-    let slice = memory.pitch * memory.ysize;
-    let offset = place.z * slice + place.y * memory.pitch + place.x;
-    let start = memory.ptr.cast::<u8>().wrapping_add(offset);
-    Ok((
-        CopyEnd {
-            start,
-            pitch: memory.pitch,
-            slice,
-        },
-        1,
-    ))
+    let slice = memory.pitch.checked_mul(memory.ysize);
+    let slice = slice.ok_or(Error::InvalidValue)?;
+    let offset = offset_bytes(place, 1, memory.pitch, slice)?;
+    let end = CopyEnd {
+        start: memory.ptr.cast::<u8>().wrapping_add(offset),
+        pitch: memory.pitch,
+        slice,
+    };
+    Ok((end, 1))
 }
 
 #[unsafe(no_mangle)]
@@ -240,15 +290,16 @@ unsafe extern "C" fn cudaMemcpy3D(copy: *const Copy3D) -> Status {
         // SAFETY: promised by the caller.
         let copy = unsafe { copy.as_ref() }.ok_or(Error::InvalidValue)?;
         let direction = Direction::new(copy.kind)?;
+        let mut extent = copy.extent;
         // SAFETY: promised by the caller.
         let (to, to_element) =
-            unsafe { array_or_pitched_end(copy.dst_array, &copy.dst, copy.dst_pos)? };
+            unsafe { array_or_pitched_end(copy.dst_array, &copy.dst, copy.dst_pos, extent)? };
         // SAFETY: promised by the caller.
         let (from, from_element) =
-            unsafe { array_or_pitched_end(copy.src_array, &copy.src, copy.src_pos)? };
+            unsafe { array_or_pitched_end(copy.src_array, &copy.src, copy.src_pos, extent)? };
         // With an array the width counts the array's elements, else bytes.
-        let mut extent = copy.extent;
-        extent.width *= to_element.max(from_element);
+        let width = extent.width.checked_mul(to_element.max(from_element));
+        extent.width = width.ok_or(Error::InvalidValue)?;
         copy_block(to, from, extent, direction)
     })
 }
@@ -263,8 +314,7 @@ fn fill(to: CopyEnd, value: c_int, extent: Extent) -> Result<(), Error> {
     if width == 0 || height == 0 || depth == 0 {
         return Ok(());
     }
-    let span = (depth - 1) * to.slice + (height - 1) * to.pitch + width;
-    check_end(to.start.cast(), span, None)?;
+    check_end(to.start.cast(), span_bytes(to, extent)?, None)?;
     profile::run_timed_activity(Activity::Fill, || {
         for z in 0..depth {
             for y in 0..height {
@@ -306,6 +356,7 @@ extern "C" fn cudaMemset2D(
         slice: 0,
     };
     api_call(|| {
+        check_pitches(&[pitch], width)?;
         fill(
             rows,
             value,
@@ -320,19 +371,25 @@ extern "C" fn cudaMemset2D(
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaMemset3D(to: Pitched, value: c_int, extent: Extent) -> Status {
-    let rows = CopyEnd {
-        start: to.ptr.cast(),
-        pitch: to.pitch,
-        slice: to.pitch * to.ysize,
-    };
-    api_call(|| fill(rows, value, extent))
+    api_call(|| {
+        let slice = to.pitch.checked_mul(to.ysize);
+        let rows = CopyEnd {
+            start: to.ptr.cast(),
+            pitch: to.pitch,
+            slice: slice.ok_or(Error::InvalidValue)?,
+        };
+        fill(rows, value, extent)
+    })
 }
 
 /// The address of a symbol: host and device share the variable.
 fn symbol_address(symbol: *const c_void, offset: usize) -> Result<*mut c_void, Error> {
-    match symbol.is_null() {
-        true => Err(Error::InvalidSymbol),
-        false => Ok(symbol.cast_mut().wrapping_byte_add(offset)),
+    if symbol.is_null() {
+        return Err(Error::InvalidSymbol);
+    }
+    match symbol.addr().checked_add(offset) {
+        Some(_) => Ok(symbol.cast_mut().wrapping_byte_add(offset)),
+        None => Err(Error::InvalidValue),
     }
 }
 
@@ -412,7 +469,9 @@ unsafe fn copy_array_rows(
     // SAFETY: promised by the caller.
     let array = unsafe { array.as_ref() }.ok_or(Error::InvalidValue)?;
     let width = array.width * array.element;
-    if x > width || y * width + x + count > width * array.height.max(1) {
+    let first = y.checked_mul(width).and_then(|rows| rows.checked_add(x));
+    let end = first.and_then(|first| first.checked_add(count));
+    if x > width || end.is_none_or(|end| end > width * array.height.max(1)) {
         return Err(Error::InvalidValue);
     }
     let (mut done, mut column, mut row) = (0, x, y);
@@ -455,7 +514,11 @@ unsafe fn rectangle(
 ) -> Result<CopyEnd, Error> {
     // SAFETY: promised by the caller.
     let array = unsafe { array.as_ref() }.ok_or(Error::InvalidValue)?;
-    if x + width > array.width * array.element || y + height > array.height.max(1) {
+    let right = x.checked_add(width);
+    let bottom = y.checked_add(height);
+    if right.is_none_or(|right| right > array.width * array.element)
+        || bottom.is_none_or(|bottom| bottom > array.height.max(1))
+    {
         return Err(Error::InvalidValue);
     }
     let start = array.data.wrapping_add(y * array.pitch + x);
@@ -479,6 +542,7 @@ extern "C" fn cudaMemcpy2DToArray(
 ) -> Status {
     api_call(|| {
         let direction = Direction::new(kind)?;
+        check_pitches(&[pitch], width)?;
         // SAFETY: promised by the caller.
         let to = unsafe { rectangle(to, [x, y], width, height)? };
         let from = CopyEnd {
@@ -512,6 +576,7 @@ extern "C" fn cudaMemcpy2DFromArray(
 ) -> Status {
     api_call(|| {
         let direction = Direction::new(kind)?;
+        check_pitches(&[pitch], width)?;
         // SAFETY: promised by the caller.
         let from = unsafe { rectangle(from.cast_mut(), [x, y], width, height)? };
         let to = CopyEnd {
@@ -605,5 +670,37 @@ mod tests {
         assert_eq!(to, [7, 7, 2, 99, 99, 7, 7, 6, 99, 99, 8, 9, 10, 99, 99]);
         let pitch = cudaMemcpy2D(at, 2, from.as_ptr().cast(), 4, 3, 3, 0);
         assert_eq!(pitch, Error::InvalidPitchValue as Status);
+    }
+
+    #[test]
+    fn sizes_beyond_rows_and_addresses_are_errors() {
+        let (mut from, mut to) = ([1_u8; 64], [9_u8; 64]);
+        let (source, at) = (from.as_mut_ptr().cast(), to.as_mut_ptr().cast());
+        let pitch = Error::InvalidPitchValue as Status;
+        let value = Error::InvalidValue as Status;
+        let half = usize::MAX / 2 + 2;
+        assert_eq!(cudaMemset2D(at, 2, 7, 3, 2), pitch);
+        assert_eq!(cudaMemset2D(at, 2, 7, 3, 1), pitch);
+        assert_eq!(cudaMemcpy2D(at, 3, source, 2, 3, 1, 0), pitch);
+        assert_eq!(cudaMemset2D(at, half, 7, 3, 3), value);
+        assert_eq!(cudaMemcpy2D(at, half, source, half, 3, 3, 0), value);
+        assert_eq!(cudaMemset(at, 7, usize::MAX), value);
+        let box_of = |width, height, depth| Extent {
+            width,
+            height,
+            depth,
+        };
+        let memory = |pitch, ysize| Pitched {
+            ptr: at,
+            pitch,
+            xsize: pitch,
+            ysize,
+        };
+        assert_eq!(cudaMemset3D(memory(2, 4), 7, box_of(3, 2, 1)), pitch);
+        assert_eq!(cudaMemset3D(memory(4, 1), 7, box_of(3, 2, 2)), value);
+        assert_eq!(cudaMemset3D(memory(half, 2), 7, box_of(3, 1, 1)), value);
+        assert_eq!(to, [9; 64], "an error changes no memory");
+        assert_eq!(cudaMemset3D(memory(4, 2), 7, box_of(3, 2, 2)), 0);
+        assert_eq!(to[..16], [7, 7, 7, 9, 7, 7, 7, 9, 7, 7, 7, 9, 7, 7, 7, 9]);
     }
 }
