@@ -89,6 +89,27 @@ fn fresh_blocks_in_globals_disjoint() {
     }
 }
 
+/// Another file may store one block in both of two external globals. One store per global may store the same
+/// block.
+#[test]
+fn shared_blocks_in_globals_are_refused() {
+    let at = folder("shared_blocks");
+    let external = NET.replace("static double *table", "double *table");
+    let twice = NET.replace(
+        "log_of = malloc(n * sizeof *log_of)",
+        "double *both = malloc(2 * n * sizeof *both); table = both; log_of = both",
+    );
+    for (name, source) in [("external.c", external), ("twice.c", twice)] {
+        assert_ne!(source, NET);
+        write(&at, name, &source);
+        for level in ["-O0", "-O2"] {
+            let line = format!("grad {name} -f apart -o out.o -- {level}");
+            let said = refuses(&at, &line, "GRD0033");
+            assert!(said.contains("`log_of`"), "{said}");
+        }
+    }
+}
+
 /// `const` declares memory inactive: a warning reports a read of the memory by another path than the write.
 #[test]
 fn const_memory_on_two_paths_warns() {

@@ -1,8 +1,15 @@
-//! Globals in which the module stores only null and results of allocator calls, and whose address does not
+//! Globals in which the program stores only null and results of allocator calls, and whose address does not
 //! escape. Alias analysis treats the targets of two such globals as disjoint, also targets that were
 //! allocated before the differentiated function is called.
+//!
+//! # Invariants
+//! - Only this module names the global: the linkage is local. Another file may store any pointer in a global
+//!   with external linkage.
+//! - The result of one allocator call is stored in at most one location. Two globals that receive the same
+//!   result have the same target.
 
 use super::Importer;
+use llvm_sys::LLVMLinkage::{LLVMInternalLinkage, LLVMPrivateLinkage};
 use llvm_sys::LLVMValueKind;
 use llvm_sys::core::*;
 use llvm_sys::prelude::LLVMValueRef;
@@ -25,6 +32,12 @@ impl Importer<'_> {
             if !is_variable || LLVMIsDeclaration(variable) != 0 {
                 return false;
             }
+            if !matches!(
+                LLVMGetLinkage(variable),
+                LLVMInternalLinkage | LLVMPrivateLinkage
+            ) {
+                return false;
+            }
             if LLVMIsNull(LLVMGetInitializer(variable)) == 0 {
                 return false;
             }
@@ -33,7 +46,8 @@ impl Importer<'_> {
                 let user = LLVMGetUser(at);
                 let stored = !LLVMIsAStoreInst(user).is_null()
                     && LLVMGetOperand(user, 0) != variable
-                    && self.is_fresh(LLVMGetOperand(user, 0));
+                    && self.is_fresh(LLVMGetOperand(user, 0))
+                    && is_stored_only_in(LLVMGetOperand(user, 0), variable);
                 if !stored && LLVMIsALoadInst(user).is_null() {
                     return false;
                 }
@@ -61,4 +75,24 @@ impl Importer<'_> {
             effects.is_some_and(|effects| effects.allocates)
         }
     }
+}
+
+/// Returns whether all stores of a pointer in memory go to one variable. Null may be stored anywhere.
+unsafe fn is_stored_only_in(pointer: LLVMValueRef, variable: LLVMValueRef) -> bool {
+    unsafe {
+        if LLVMIsConstant(pointer) != 0 {
+            return true;
+        }
+        let mut at = LLVMGetFirstUse(pointer);
+        while !at.is_null() {
+            let user = LLVMGetUser(at);
+            let is_store = !LLVMIsAStoreInst(user).is_null();
+            if is_store && LLVMGetOperand(user, 0) == pointer && LLVMGetOperand(user, 1) != variable
+            {
+                return false;
+            }
+            at = LLVMGetNextUse(at);
+        }
+    }
+    true
 }
