@@ -80,6 +80,10 @@ fn access_by_name_and_pointer_refused() {
          static void keep(struct box *b, double *v) { b->q = v; b->n = 4; }
          void set(void) { keep(&box, acc); p = &box; }
          static double f(double x, int k) { for (int i = 0; i < p->n; i++) p->q[i] = x * x; return acc[2]; }",
+        "static double acc, *p; void give(double *); double *taken(void); void set(void) { give(&acc); p = taken(); }
+         static double f(double x, int k) { *p = x * x; return acc; }",
+        "static double acc, *p; double *same(double *); void set(void) { p = same(&acc); }
+         static double f(double x, int k) { *p = x * x; return acc; }",
     ];
     for (number, case) in cases.iter().enumerate() {
         let main = "int main(void) { set(); printf(\"%g\\n\", BACK(3, 1)); return 0; }";
@@ -95,6 +99,22 @@ fn access_by_name_and_pointer_refused() {
     let folder = program("static_one_way", alike);
     accepts(&folder, "cc -O2 p.c -o p");
     assert_eq!(text(&ran(&folder).stdout), "6 6\n");
+}
+
+/// A library function that retains no address does not connect two names.
+#[test]
+fn library_functions_capture_no_address() {
+    let folder = program(
+        "static_scanned",
+        "#include <stdlib.h>
+         static double acc, *p; double *taken(void);
+         void set(void) { sscanf(\"5\", \"%lf\", &acc); p = taken(); }
+         static double f(double x, int k) { acc = x * x; *p = x; return acc; }
+         int main(void) { set(); printf(\"%g\\n\", BACK(3, 1)); return 0; }",
+    );
+    for level in [0, 2] {
+        accepts(&folder, &format!("cc -O{level} -c p.c"));
+    }
 }
 
 /// Two buffers are swapped in each call, with or without derivatives, and are also used by name.

@@ -3,16 +3,20 @@
 //! pointer global may then point to a named global.
 //!
 //! Addresses are followed through address computations, calls of defined functions, returns, and stack
-//! variables. Unknown callees are assumed not to capture an address.
+//! variables. A callee without a body captures an address, unless the function table or an attribute of LLVM
+//! excludes the capture. A use of an unknown kind counts as a store by unknown code.
 
 use super::Importer;
+use crate::host::attributes::attribute_kind;
 use crate::host::ffi::name_of;
+use gradus_ir::externals::effects;
 use gradus_ir::{AddressEscapes, GlobalId, Symbol};
+use llvm_sys::LLVMAttributeIndex;
 use llvm_sys::LLVMOpcode::{self, *};
 use llvm_sys::LLVMTypeKind::{LLVMDoubleTypeKind, LLVMFloatTypeKind, LLVMX86_FP80TypeKind};
 use llvm_sys::LLVMValueKind::*;
 use llvm_sys::core::*;
-use llvm_sys::prelude::{LLVMTypeRef, LLVMValueRef};
+use llvm_sys::prelude::{LLVMAttributeRef, LLVMTypeRef, LLVMValueRef};
 use llvm_sys::target::LLVMStoreSizeOfType;
 use std::collections::HashSet;
 
@@ -113,10 +117,12 @@ impl Importer<'_> {
                 }
                 LLVMPtrToInt => _ = search.found.stored_by.insert(self.function_of(user)),
                 LLVMGetElementPtr | LLVMBitCast | LLVMAddrSpaceCast | LLVMPHI | LLVMSelect
-                | LLVMInsertValue | LLVMExtractValue => search.follow(user),
+                | LLVMFreeze | LLVMInsertValue | LLVMExtractValue | LLVMInsertElement
+                | LLVMExtractElement | LLVMShuffleVector => search.follow(user),
                 LLVMCall | LLVMInvoke => self.visit_argument(search, value, user),
                 LLVMRet => self.visit_returned_address(search, user),
-                _ => {}
+                LLVMLoad | LLVMICmp => {}
+                _ => _ = search.found.stored_by.insert(None),
             }
         }
     }
@@ -155,20 +161,40 @@ impl Importer<'_> {
     fn visit_argument(&self, search: &mut Search, value: LLVMValueRef, call: LLVMValueRef) {
         unsafe {
             let callee = LLVMGetCalledValue(call);
-            if LLVMGetValueKind(callee) != LLVMFunctionValueKind || LLVMIsDeclaration(callee) != 0 {
+            let given = (0..LLVMGetNumArgOperands(call))
+                .filter(|number| LLVMGetOperand(call, *number) == value);
+            let given: Vec<u32> = given.collect();
+            let in_bundle = (LLVMGetNumArgOperands(call)..LLVMGetNumOperands(call).unsigned_abs())
+                .any(|number| {
+                    LLVMGetOperand(call, number) == value && LLVMGetOperand(call, number) != callee
+                });
+            let is_function = LLVMGetValueKind(callee) == LLVMFunctionValueKind;
+            if !is_function || LLVMIsDeclaration(callee) != 0 {
                 if may_write_argument(call, callee, value) {
                     search
                         .found
                         .pointers_stored_by
                         .insert(self.function_of(call));
                 }
+                for number in given {
+                    match argument_fate(call, callee, number) {
+                        ArgumentFate::Captured => _ = search.found.stored_by.insert(None),
+                        ArgumentFate::Returned => search.follow(call),
+                        ArgumentFate::Unused => {}
+                    }
+                }
                 return;
             }
-            let params = LLVMCountParams(callee).min(LLVMGetNumArgOperands(call));
-            for number in 0..params {
-                if LLVMGetOperand(call, number) == value {
-                    search.follow(LLVMGetParam(callee, number));
+            let params = LLVMCountParams(callee);
+            for number in given {
+                match number < params {
+                    true => search.follow(LLVMGetParam(callee, number)),
+                    // The callee reads the argument by `va_arg`.
+                    false => _ = search.found.stored_by.insert(self.function_of(call)),
                 }
+            }
+            if in_bundle {
+                search.found.stored_by.insert(self.function_of(call));
             }
         }
     }
@@ -202,6 +228,62 @@ impl Importer<'_> {
     }
 }
 
+/// The use of an address by a callee without a body.
+enum ArgumentFate {
+    /// The callee may store the address.
+    Captured,
+    /// The result may be the address.
+    Returned,
+    /// The address does not outlive the call.
+    Unused,
+}
+
+/// Classifies argument `number` of a call of a function without a body.
+unsafe fn argument_fate(call: LLVMValueRef, callee: LLVMValueRef, number: u32) -> ArgumentFate {
+    unsafe {
+        if LLVMGetValueKind(callee) != LLVMFunctionValueKind {
+            return ArgumentFate::Captured;
+        }
+        let name = name_of(callee);
+        // A derivative's arguments are the parameters of the differentiated function. A marker of lifetime
+        // or debug information has no effect.
+        if name.contains("__enzyme_") || name.starts_with("gradus_") || is_marker(&name) {
+            return ArgumentFate::Unused;
+        }
+        if name.starts_with("llvm.threadlocal.address") {
+            return ArgumentFate::Returned;
+        }
+        if let Some(effects) = effects(&name) {
+            let captured = effects.captures.checked_shr(number).unwrap_or(1) & 1 != 0;
+            return match effects.returns_argument.map(u32::from) == Some(number) {
+                _ if captured || effects.has_callbacks => ArgumentFate::Captured,
+                true => ArgumentFate::Returned,
+                false => ArgumentFate::Unused,
+            };
+        }
+        let kind = attribute_kind("captures");
+        let place = LLVMAttributeIndex::from(number) + 1;
+        let stated = [
+            LLVMGetCallSiteEnumAttribute(call, place, kind),
+            LLVMGetEnumAttributeAtIndex(callee, place, kind),
+        ];
+        // The value 0 is `captures(none)`.
+        let excludes = |attribute: LLVMAttributeRef| {
+            !attribute.is_null() && LLVMGetEnumAttributeValue(attribute) == 0
+        };
+        match stated.into_iter().any(excludes) {
+            true => ArgumentFate::Unused,
+            false => ArgumentFate::Captured,
+        }
+    }
+}
+
+/// Returns whether an intrinsic has no effect on memory or addresses.
+fn is_marker(name: &str) -> bool {
+    let marks = ["llvm.lifetime", "llvm.dbg", "llvm.invariant", "llvm.assume"];
+    marks.iter().any(|mark| name.starts_with(mark))
+}
+
 /// Returns whether an unknown callee may write to an address argument. Lifetime and debug markers, the
 /// source of a copy, and requests for a derivative do not write.
 unsafe fn may_write_argument(
@@ -211,11 +293,10 @@ unsafe fn may_write_argument(
 ) -> bool {
     unsafe {
         let name = name_of(callee);
-        let marks = ["llvm.lifetime", "llvm.dbg", "llvm.invariant", "llvm.assume"];
         let copies = name.starts_with("llvm.memcpy") || name.starts_with("llvm.memmove");
         let reads = copies && LLVMGetOperand(call, 0) != value;
         let asks = name.contains("__enzyme_");
-        !(reads || asks || marks.iter().any(|mark| name.starts_with(mark)))
+        !(reads || asks || is_marker(&name))
     }
 }
 
