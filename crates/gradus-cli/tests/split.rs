@@ -291,6 +291,35 @@ fn wrong_tape_aborts() {
     assert!(text(&wrong).contains("tape mismatch"), "{}", text(&wrong));
 }
 
+/// A program's own `write` and `abort` are not the C library's.
+#[test]
+fn error_reports_call_no_function_of_the_program() {
+    let at = folder("own_write");
+    let program = "#include <gradus.h>
+        #include <stdio.h>
+        __attribute__((used, noinline)) static void write(double x) { printf(\"own write %g\\n\", x); fflush(stdout); }
+        __attribute__((used, noinline)) static int abort(int x) { printf(\"own abort\\n\"); fflush(stdout); return x; }
+        double f(double x, double y) { return x * x * y * y; }
+        int main(int argc, char **argv)
+        {
+            void *tape = gradus_augmented(f, gradus_out, 2.0, gradus_const, 3.0);
+            if (argc > 1)
+                return gradus_return_double(f, gradus_const, 2.0, gradus_out, 3.0, 1.0, tape) > 0;
+            return gradus_return_double(f, gradus_out, 2.0, gradus_const, 3.0, 1.0, tape) != 36;
+        }";
+    std::fs::write(at.join("own.c"), program).expect("written");
+    for level in ["-O0", "-O2"] {
+        let made = gradus(&at, &format!("cc {level} own.c -o own"));
+        assert!(made.status.success(), "{}", text(&made));
+        let right = Command::new(at.join("own")).output().expect("it runs");
+        assert_eq!(right.status.code(), Some(0), "{}", text(&right));
+        let wrong = Command::new(at.join("own")).arg("wrong").output();
+        let wrong = wrong.expect("it runs");
+        assert_eq!(wrong.status.code(), None, "{}", text(&wrong));
+        assert!(!text(&wrong).contains("own"), "{}", text(&wrong));
+    }
+}
+
 #[test]
 fn structures_by_value_are_checked_too() {
     let at = folder("by-value");

@@ -9,16 +9,14 @@
 use crate::emit::libc;
 use gradus_ir::externals::{AllocationSize, DERIVATIVE_BLOCK_NAME, ExternalFn, MemoryFn};
 use gradus_ir::{
-    AttrSet, BinaryOp, Body, Builder, CastOp, ConstKind, FuncId, IntPredicate, Linkage, Op, OpKind,
-    Symbol, Unit, Value,
+    BinaryOp, Body, Builder, CastOp, ConstKind, FuncId, IntPredicate, Linkage, Op, OpKind, Symbol,
+    Unit, Value,
 };
 
 /// The function that ends the program. Several files may define the function.
 const ALLOCATION_FAILED: &str = "__gradus1_no_memory";
 /// Version of the function that also prints the largest entry of the tape report of this file's derivatives.
 const ALLOCATION_FAILED_WITH_TAPE: &str = "__gradus1_no_memory_for_tape";
-/// File descriptor of standard error.
-const STANDARD_ERROR: i128 = 2;
 
 /// Tests all private blocks of the derivatives in `functions`. `row` describes the largest entry of the tape
 /// report and may be empty. The functions that end the program are appended to `functions`.
@@ -155,9 +153,8 @@ fn build(b: &mut Builder<'_>, name: &str, row: &str) {
     let (ptr, int) = (b.unit.types.ptr(), b.unit.types.int(32));
     let plain = b.unit.types.func(int, vec![int, ptr]);
     let print_ty = b.unit.types.with_varargs(plain);
-    let print = b.unit.declare("dprintf", print_ty, AttrSet::default());
     // A program may define another function of the same name; the message is left out then.
-    if b.unit.functions[print].ty == print_ty && !b.unit.functions[print].defined {
+    if let Some(print) = libc::library_function(b.unit, "dprintf", print_ty) {
         let format = message(b.unit, name, row);
         let id = b.unit.consts.intern(
             ptr,
@@ -167,14 +164,10 @@ fn build(b: &mut Builder<'_>, name: &str, row: &str) {
             },
         );
         let format = b.constant(id);
-        let file = b.int(int, STANDARD_ERROR);
+        let file = b.int(int, libc::STANDARD_ERROR);
         b.call(print, &[file, format, bytes]);
     }
-    let void = b.unit.types.void();
-    let abort_ty = b.unit.types.func(void, Vec::new());
-    let abort = b.unit.declare("abort", abort_ty, AttrSet::default());
-    b.call(abort, &[]);
-    b.op(OpKind::Unreachable, &[], &[], 0);
+    libc::emit_abort(b);
 }
 
 /// Returns the message as a format string of `dprintf`.

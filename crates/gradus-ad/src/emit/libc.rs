@@ -1,9 +1,15 @@
-//! Declarations of the C library's memory functions, and allocation of zeroed blocks, for derivatives.
+//! Declarations of the C library's functions, allocation of zeroed blocks, and messages that end the program,
+//! for derivatives.
 
 use crate::emit::builder::{DerivativeBuilder, widen};
 use gradus_ir::externals::{AllocationSize, DERIVATIVE_BLOCK_NAME};
 use gradus_ir::mutant::{Mutant, is_planted};
-use gradus_ir::{AttrSet, Body, Builder, FuncId, IntPredicate, Op, Unit, Value};
+use gradus_ir::{
+    AttrSet, Body, Builder, FuncId, IntPredicate, Op, OpKind, Symbol, TypeId, Unit, Value,
+};
+
+/// File descriptor of standard error.
+pub const STANDARD_ERROR: i128 = 2;
 
 /// Declares `malloc`.
 pub fn malloc_function(unit: &mut Unit) -> FuncId {
@@ -40,6 +46,43 @@ pub fn memcpy_function(unit: &mut Unit) -> FuncId {
     let (bit, void) = (unit.types.int(1), unit.types.void());
     let ty = unit.types.func(void, vec![ptr, ptr, long, bit]);
     unit.declare("llvm.memcpy.p0.p0.i64", ty, AttrSet::default())
+}
+
+/// Declares a function of the C library. Returns `None` if the program defines a function of that name, or
+/// declares the function with another type.
+pub fn library_function(unit: &mut Unit, name: &str, ty: TypeId) -> Option<FuncId> {
+    match unit.symbol(name) {
+        None => Some(unit.declare(name, ty, AttrSet::default())),
+        Some(Symbol::Func(func)) => {
+            let known = &unit.functions[func];
+            (known.ty == ty && !known.defined && known.body.is_none()).then_some(func)
+        }
+        Some(Symbol::Global(_)) => None,
+    }
+}
+
+/// Emits the output of a text to standard error. The text is left out if the program has a `write` of its own.
+pub fn emit_message(b: &mut Builder<'_>, text: Value, bytes: usize) {
+    let (ptr, int, long) = (
+        b.unit.types.ptr(),
+        b.unit.types.int(32),
+        b.unit.types.int(64),
+    );
+    let ty = b.unit.types.func(long, vec![int, ptr, long]);
+    if let Some(write) = library_function(b.unit, "write", ty) {
+        let (file, length) = (b.int(int, STANDARD_ERROR), b.i64(bytes as i64));
+        b.call(write, &[file, text, length]);
+    }
+}
+
+/// Emits the end of the program: a call of `abort`, or a trap if the program has an `abort` of its own.
+pub fn emit_abort(b: &mut Builder<'_>) {
+    let void = b.unit.types.void();
+    let ty = b.unit.types.func(void, Vec::new());
+    let stop = library_function(b.unit, "abort", ty);
+    let stop = stop.unwrap_or_else(|| b.unit.declare("llvm.trap", ty, AttrSet::default()));
+    b.call(stop, &[]);
+    b.op(OpKind::Unreachable, &[], &[], 0);
 }
 
 /// Allocates `bytes` bytes of heap memory that is private to the derivative.

@@ -8,12 +8,11 @@
 
 use crate::analysis::body_facts::BodyFacts;
 use crate::emit::builder::DerivativeBuilder;
+use crate::emit::libc;
 use crate::variant::indirect_calls::indirect_variant;
 use crate::variant::{Mode, ParamRole, ResultRole, Signature, Variant};
 use gradus_ir::externals::ExternalFn;
-use gradus_ir::{
-    AttrSet, Body, Builder, FuncId, IntPredicate, Linkage, Op, OpKind, Region, TypeId, Unit, Value,
-};
+use gradus_ir::{Body, Builder, FuncId, IntPredicate, Linkage, Op, Region, TypeId, Unit, Value};
 
 /// Symbol prefix of the dispatch functions while the derivatives of one root are built.
 pub const CALL_PREFIX: &str = "__gradus1_call_";
@@ -213,21 +212,9 @@ impl DispatchBuilder<'_> {
 
 /// Prints a message and ends the program.
 fn emit_stop(b: &mut Builder<'_>, message: &str) {
-    let (ptr, int, long) = (
-        b.unit.types.ptr(),
-        b.unit.types.int(32),
-        b.unit.types.int(64),
-    );
-    let void = b.unit.types.void();
     let text = text(b, message);
-    let write = b.unit.types.func(long, vec![int, ptr, long]);
-    let write = b.unit.declare("write", write, AttrSet::default());
-    let abort = b.unit.types.func(void, vec![]);
-    let abort = b.unit.declare("abort", abort, AttrSet::default());
-    let (standard_error, length) = (b.int(int, 2), b.i64(message.len() as i64));
-    b.call(write, &[standard_error, text, length]);
-    b.call(abort, &[]);
-    b.op(OpKind::Unreachable, &[], &[], 0);
+    libc::emit_message(b, text, message.len());
+    libc::emit_abort(b);
 }
 
 /// Adds a message as a constant of the module.

@@ -7,10 +7,10 @@
 
 use super::plan::TapePlan;
 use crate::emit::builder::{DerivativeBuilder, MemorySpace};
+use crate::emit::libc;
 use crate::variant::{Mode, Variant};
 use gradus_ir::{
-    AttrSet, BinaryOp, Body, Builder, ConstKind, FuncId, IntPredicate, Linkage, OpKind, Symbol,
-    Unit, Value,
+    BinaryOp, Body, Builder, ConstKind, FuncId, IntPredicate, Linkage, Symbol, Unit, Value,
 };
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -18,9 +18,6 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 const TAG_MISMATCH: &str = "__gradus1_tape_misfit";
 const MESSAGE: &str = "gradus: tape mismatch: the augmented primal of this function with the same \
                        activities, keywords and size did not write this tape, or the tape is already used\n";
-/// File descriptor of standard error.
-const STANDARD_ERROR: i64 = 2;
-
 /// Tag bit for strong products. A reverse pass without `enzyme_strong_zero` rejects such a tape; a reverse
 /// pass with the keyword accepts both kinds.
 const STRONG_ZERO_BIT: i64 = 2;
@@ -86,26 +83,13 @@ fn mismatch_function(unit: &mut Unit) -> FuncId {
 
 /// Emits the message and the end of the program.
 fn build_mismatch_body(b: &mut Builder<'_>) {
-    let (void, ptr) = (b.unit.types.void(), b.unit.types.ptr());
-    let (int, long) = (b.unit.types.int(32), b.unit.types.int(64));
-    let write_ty = b.unit.types.func(long, vec![int, ptr, long]);
-    let write = b.unit.declare("write", write_ty, AttrSet::default());
-    // A program may define another function of the same name; the message is left out then.
-    if b.unit.functions[write].ty == write_ty {
-        let global = message(b.unit);
-        let kind = ConstKind::Global { global, offset: 0 };
-        let text = b.unit.consts.intern(ptr, kind);
-        let text = b.constant(text);
-        let (file, length) = (
-            b.int(int, STANDARD_ERROR.into()),
-            b.i64(MESSAGE.len() as i64),
-        );
-        b.call(write, &[file, text, length]);
-    }
-    let abort_ty = b.unit.types.func(void, Vec::new());
-    let abort = b.unit.declare("abort", abort_ty, AttrSet::default());
-    b.call(abort, &[]);
-    b.op(OpKind::Unreachable, &[], &[], 0);
+    let ptr = b.unit.types.ptr();
+    let global = message(b.unit);
+    let kind = ConstKind::Global { global, offset: 0 };
+    let text = b.unit.consts.intern(ptr, kind);
+    let text = b.constant(text);
+    libc::emit_message(b, text, MESSAGE.len());
+    libc::emit_abort(b);
 }
 
 fn message(unit: &mut Unit) -> gradus_ir::GlobalId {

@@ -259,6 +259,10 @@ fn by_prefix(name: &str) -> Option<ExternalInfo> {
         .or_else(|| fortran::by_pattern(name))
 }
 
+/// C library functions by which derivatives report an error and end the program. A program may define
+/// functions with these names; every unit that needs the functions knows the program's functions first.
+pub const REPORTING_FUNCTIONS: [&str; 3] = ["write", "dprintf", "abort"];
+
 /// Returns the id of the external function `name`; `None` for an unknown callee.
 pub fn lookup(name: &str) -> Option<ExternalFn> {
     INDEX.find(name).map(|found| found.known)

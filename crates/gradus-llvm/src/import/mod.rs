@@ -29,7 +29,7 @@ use crate::host::metadata_kinds::metadata_kinds;
 use crate::host::module::Host;
 use crate::prepare::fortran;
 use crate::restructure;
-use gradus_ir::externals::QUERY_SYMBOL;
+use gradus_ir::externals::{QUERY_SYMBOL, REPORTING_FUNCTIONS};
 use gradus_ir::{
     AttrsId, Code, ConstId, Diagnostic, FuncId, GlobalId, Layout, LocId, MetaId, ScopeId,
     TbaaTypeId, Unit,
@@ -163,6 +163,7 @@ impl Host {
             }
         }
         importer.read_initializers();
+        importer.mention_reporting_functions();
         importer.record_fresh_allocation_globals();
         importer.record_escaping_globals();
         imported.unit = importer.unit;
@@ -171,6 +172,16 @@ impl Host {
 }
 
 impl<'h> Importer<'h> {
+    /// Mentions the module's functions with names of the C library's reporting functions. A derivative must not
+    /// call a function of the program with such a name.
+    fn mention_reporting_functions(&mut self) {
+        for name in REPORTING_FUNCTIONS {
+            if let Some(function) = self.host.function(name) {
+                self.func(function);
+            }
+        }
+    }
+
     fn new(host: &'h mut Host, copies_exit_blocks: bool) -> Importer<'h> {
         let mut unit = Unit::default();
         unit.layout = Layout::parse(&host.data_layout());
