@@ -100,17 +100,19 @@ impl Host {
             self.strip_o0_attributes();
             self.mark_debug_regions();
         }
-        let before_derivatives = matches!(pipeline, Pipeline::EarlySerial | Pipeline::EarlyOpenMp);
-        if before_derivatives {
-            self.expand_x86_intrinsics();
-            self.raise_inlining();
-            self.set_openmp_noduplicate(true);
-        }
         let level = match pipeline {
             Pipeline::Late(level) => level,
             _ => OptLevel::O2,
         };
+        // A failure returns before the temporary attributes are set.
         let machine = TargetMachine::for_module(self, level)?;
+        let before_derivatives = matches!(pipeline, Pipeline::EarlySerial | Pipeline::EarlyOpenMp);
+        let mut not_duplicated = Vec::new();
+        if before_derivatives {
+            self.expand_x86_intrinsics();
+            self.raise_inlining();
+            not_duplicated = self.forbid_openmp_duplicates();
+        }
         let vectorise = matches!(pipeline, Pipeline::Late(OptLevel::O2 | OptLevel::O3));
         if pipeline == Pipeline::EarlyPlain
             && let Some(others) = self.drop_alwaysinline_elsewhere()
@@ -145,7 +147,7 @@ impl Host {
         })();
         if before_derivatives {
             self.remove_unroll_requests();
-            self.set_openmp_noduplicate(false);
+            self.allow_duplicates(&not_duplicated);
             self.reset_inlining();
         }
         done

@@ -259,3 +259,57 @@ fn loops_are_not_peeled_early() {
     assert_eq!(products(&host, "wrap"), 1);
     assert!(products(&host, "three") >= 2);
 }
+
+/// The early pipeline sets attributes for its own passes. A failure, and functions with these attributes, leave
+/// the module's attributes unchanged.
+#[test]
+fn temporary_attributes_are_undone() {
+    const REGION: &str = "
+        define double @f(double %x) { call void @__kmpc_barrier(ptr null, i32 0) ret double %x }
+        define internal double @kept(double %x) alwaysinline { ret double %x }
+        define double @g(double %x) { %y = call double @kept(double %x) ret double %y }
+        declare void @__kmpc_barrier(ptr, i32)
+        declare void @__kmpc_flush(ptr) noduplicate";
+    let of = |triple: &str| {
+        let text = format!("target triple = \"{triple}\"\n{REGION}");
+        Host::parse(text.as_bytes(), "region.ll").expect("reads")
+    };
+    let attributes = |host: &Host, function: &str| {
+        let text = host.to_text();
+        let line = text
+            .lines()
+            .find(|line| line.contains(&format!("@{function}(")) && !line.contains("call"));
+        let group = line
+            .and_then(|line| line.rsplit_once(") #"))
+            .map(|(_, group)| {
+                let number: String = group.chars().take_while(char::is_ascii_digit).collect();
+                let head = format!("attributes #{number} = ");
+                let found = text.lines().find(|line| line.starts_with(&head));
+                found.unwrap_or_default().to_string()
+            });
+        group.unwrap_or_default()
+    };
+    let mut failed = of("nonsense-none-none");
+    assert!(failed.run(Pipeline::EarlyOpenMp).is_err());
+    let mut passed = of("x86_64-unknown-linux-gnu");
+    let held = passed.hold(&["kept".into()]);
+    assert!(!attributes(&passed, "kept").contains("alwaysinline"));
+    passed.run(Pipeline::EarlyOpenMp).expect("early pipeline");
+    passed.release(held);
+    let kept = attributes(&passed, "kept");
+    assert!(
+        kept.contains("alwaysinline") && !kept.contains("noinline"),
+        "{kept}"
+    );
+    for host in [&failed, &passed] {
+        let text = host.to_text();
+        assert!(
+            !attributes(host, "__kmpc_barrier").contains("noduplicate"),
+            "{text}"
+        );
+        assert!(
+            attributes(host, "__kmpc_flush").contains("noduplicate"),
+            "{text}"
+        );
+    }
+}

@@ -32,6 +32,8 @@ pub struct PinnedCalls {
     exposed: Exposed,
     /// The functions that may be inlined.
     inlinable: Vec<String>,
+    /// The functions that had `alwaysinline`.
+    always_inlined: Vec<String>,
 }
 
 impl Host {
@@ -64,7 +66,8 @@ impl Host {
     /// Protects functions: they are neither inlined nor dropped as unused.
     pub fn hold(&mut self, names: &[String]) -> PinnedCalls {
         let (noinline, optnone) = (attribute_kind("noinline"), attribute_kind("optnone"));
-        let mut inlinable = Vec::new();
+        let alwaysinline = attribute_kind("alwaysinline");
+        let (mut inlinable, mut always_inlined) = (Vec::new(), Vec::new());
         for name in names {
             let Some(f) = self.function(name) else {
                 continue;
@@ -75,8 +78,11 @@ impl Host {
                 if !has(noinline) || has(optnone) {
                     inlinable.push(name.clone());
                 }
+                if has(alwaysinline) {
+                    always_inlined.push(name.clone());
+                }
                 LLVMRemoveEnumAttributeAtIndex(f, FUNCTION, optnone);
-                LLVMRemoveEnumAttributeAtIndex(f, FUNCTION, attribute_kind("alwaysinline"));
+                LLVMRemoveEnumAttributeAtIndex(f, FUNCTION, alwaysinline);
                 let attribute = LLVMCreateEnumAttribute(self.ctx, noinline, 0);
                 LLVMAddAttributeAtIndex(f, FUNCTION, attribute);
             }
@@ -87,10 +93,11 @@ impl Host {
         PinnedCalls {
             exposed: self.expose(&defined),
             inlinable,
+            always_inlined,
         }
     }
 
-    /// Undoes [`Host::hold`].
+    /// Undoes [`Host::hold`], except for `optnone`, which the early pipeline removes from every function.
     pub fn release(&mut self, held: PinnedCalls) {
         let noinline = attribute_kind("noinline");
         for name in &held.inlinable {
@@ -98,6 +105,11 @@ impl Host {
                 unsafe { LLVMRemoveEnumAttributeAtIndex(f, FUNCTION, noinline) };
             }
         }
+        let always_inlined = held.always_inlined.iter();
+        let functions: Vec<LLVMValueRef> = always_inlined
+            .filter_map(|name| self.function(name))
+            .collect();
+        self.restore_alwaysinline(&functions);
         self.restore(held.exposed);
     }
 

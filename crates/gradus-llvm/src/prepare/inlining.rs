@@ -182,24 +182,33 @@ impl Host {
         }
     }
 
-    /// Enables or disables `noduplicate` on calls of the OpenMP runtime: a pass that copies the opening
-    /// call of a construct but not the closing call would destroy the construct.
-    pub(crate) fn set_openmp_noduplicate(&mut self, keep: bool) {
+    /// Adds `noduplicate` to the functions of the OpenMP runtime: a pass that copies the opening call of a
+    /// construct but not the closing call would destroy the construct. Returns the functions that lacked the
+    /// attribute, for [`Host::allow_duplicates`].
+    pub(crate) fn forbid_openmp_duplicates(&mut self) -> Vec<String> {
         let noduplicate = attribute_kind("noduplicate");
+        let mut changed = Vec::new();
         for f in self.functions() {
-            let known = lookup(&unsafe { name_of(f) });
-            if !matches!(known, Some(ExternalFn::OpenMp(_))) {
+            let name = unsafe { name_of(f) };
+            if !matches!(lookup(&name), Some(ExternalFn::OpenMp(_))) {
                 continue;
             }
             unsafe {
-                match keep {
-                    true => {
-                        let attribute = LLVMCreateEnumAttribute(self.ctx, noduplicate, 0);
-                        LLVMAddAttributeAtIndex(f, FUNCTION, attribute);
-                    }
-                    false => LLVMRemoveEnumAttributeAtIndex(f, FUNCTION, noduplicate),
+                if LLVMGetEnumAttributeAtIndex(f, FUNCTION, noduplicate).is_null() {
+                    let attribute = LLVMCreateEnumAttribute(self.ctx, noduplicate, 0);
+                    LLVMAddAttributeAtIndex(f, FUNCTION, attribute);
+                    changed.push(name);
                 }
             }
+        }
+        changed
+    }
+
+    /// Removes `noduplicate` from the functions, as far as they still exist.
+    pub(crate) fn allow_duplicates(&mut self, names: &[String]) {
+        let noduplicate = attribute_kind("noduplicate");
+        for f in names.iter().filter_map(|name| self.function(name)) {
+            unsafe { LLVMRemoveEnumAttributeAtIndex(f, FUNCTION, noduplicate) };
         }
     }
 

@@ -129,16 +129,19 @@ fn optimize_before_import(
     }
     let called = host.expose(called_names);
     let held = host.hold(kept_as_calls);
-    if run.request.options.device.is_some() {
-        run.value_or_stop(host.lower_runtime_calls())?;
-    }
-    let kernels = host.expose(&kernels(host));
-    pre_ad_llvm(run, host)?;
-    host.restore(kernels);
+    let done = (|| {
+        if run.request.options.device.is_some() {
+            run.value_or_stop(host.lower_runtime_calls())?;
+        }
+        let kernels = host.expose(&kernels(host));
+        let done = pre_ad_llvm(run, host);
+        host.restore(kernels);
+        done
+    })();
     host.release(held);
     host.restore(called);
     host.restore(exposed);
-    Ok(())
+    done
 }
 
 /// Makes the requested functions callable by their symbols, if the request has `callable_primals`.
