@@ -313,3 +313,25 @@ fn temporary_attributes_are_undone() {
         );
     }
 }
+
+/// A zero array or struct in a table has a cell for each scalar.
+#[test]
+fn zero_aggregates_in_tables_keep_positions() {
+    use gradus_llvm::InitCell::{Function, Number, Other};
+    const TABLE: &str = "
+        declare ptr @made(i64)
+        %size = type { i64, [2 x i32] }
+        @table = global { ptr, %size, {}, i64, double } { ptr @made, %size zeroinitializer, {} zeroinitializer, i64 3, double 0.0 }
+        @none = global [2 x ptr] zeroinitializer
+        @huge = global [1000000 x [1000000 x i8]] zeroinitializer";
+    let host = Host::parse(TABLE.as_bytes(), "table.ll").expect("reads");
+    let cells = |name: &str| host.initializer_cells(name).expect("it is defined");
+    let made = Function("made".into());
+    let zero = || Number(0);
+    assert_eq!(
+        cells("table"),
+        [made, zero(), zero(), zero(), Number(3), Other]
+    );
+    assert_eq!(cells("none"), [zero(), zero()]);
+    assert_eq!(cells("huge"), [Other]);
+}

@@ -7,7 +7,9 @@ use crate::host::module::Host;
 use crate::host::symbol_preservation::Exposed;
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
-use llvm_sys::{LLVMAttributeFunctionIndex, LLVMAttributeIndex, LLVMOpcode, LLVMValueKind};
+use llvm_sys::{
+    LLVMAttributeFunctionIndex, LLVMAttributeIndex, LLVMOpcode, LLVMTypeKind, LLVMValueKind,
+};
 
 const FUNCTION: LLVMAttributeIndex = LLVMAttributeFunctionIndex;
 
@@ -54,8 +56,10 @@ impl Host {
                         let count = LLVMGetNumOperands(value) as u32;
                         pending.extend((0..count).rev().map(|i| LLVMGetOperand(value, i)));
                     }
-                    // A zero array or struct adds no cell.
-                    LLVMValueKind::LLVMConstantAggregateZeroValueKind => {}
+                    // A table is read by position, hence a zero array or struct has its cells.
+                    LLVMValueKind::LLVMConstantAggregateZeroValueKind => {
+                        push_zeros(LLVMTypeOf(value), &mut words);
+                    }
                     _ => words.push(read_cell(value)),
                 }
             }
@@ -152,6 +156,40 @@ impl Host {
             }
         }
         self.invalidate_units();
+    }
+}
+
+/// The most cells of a zero aggregate; beyond the limit, the rest is one cell of unknown contents.
+const ZEROS_MAX: usize = 1 << 12;
+
+/// Appends a cell for each scalar of a zero value.
+unsafe fn push_zeros(ty: LLVMTypeRef, words: &mut Vec<InitCell>) {
+    let mut pending = vec![ty];
+    let mut left = ZEROS_MAX;
+    while let Some(ty) = pending.pop() {
+        unsafe {
+            match LLVMGetTypeKind(ty) {
+                LLVMTypeKind::LLVMArrayTypeKind => {
+                    let element = LLVMGetElementType(ty);
+                    let count = usize::try_from(LLVMGetArrayLength2(ty)).unwrap_or(usize::MAX);
+                    if count > left {
+                        words.push(InitCell::Other);
+                        return;
+                    }
+                    pending.extend(std::iter::repeat_n(element, count));
+                    left -= count;
+                }
+                LLVMTypeKind::LLVMStructTypeKind => {
+                    let count = LLVMCountStructElementTypes(ty);
+                    let members = (0..count).rev().map(|i| LLVMStructGetTypeAtIndex(ty, i));
+                    pending.extend(members);
+                }
+                LLVMTypeKind::LLVMIntegerTypeKind | LLVMTypeKind::LLVMPointerTypeKind => {
+                    words.push(InitCell::Number(0));
+                }
+                _ => words.push(InitCell::Other),
+            }
+        }
     }
 }
 
