@@ -192,3 +192,40 @@ fn blocks_left_in_globals_are_refused() {
         assert_eq!(text(&run.stdout), "81 171\n", "-O{level}");
     }
 }
+
+/// The loop around the free runs `m` times, and the loop around the allocation `n` times.
+const FREED_IN_LOOP: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+extern int enzyme_dup, enzyme_const;
+void __enzyme_autodiff(void *, ...);
+static double *rows[8];
+static double f(const double *x, int n, int m)
+{
+    double s = 0;
+    for (int i = 0; i < n; i++) rows[i] = malloc(sizeof **rows);
+    for (int i = 0; i < n; i++) *rows[i] = x[i] * x[i];
+    for (int i = 0; i < n; i++) s += *rows[i] * x[n - 1 - i];
+    for (int i = 0; i < COUNT; i++) free(rows[i]);
+    return s;
+}
+int main(void)
+{
+    double x[4] = { 1, 2, 3, 4 }, d[4] = { 0 };
+    __enzyme_autodiff((void *)f, enzyme_dup, x, d, enzyme_const, 4, enzyme_const, 4);
+    printf("%g %g\n", d[0], d[3]);
+}
+"#;
+
+#[test]
+fn free_in_a_loop_that_may_not_run_is_no_free() {
+    let folder = folder("freed_in_loop");
+    write(&folder, "p.c", FREED_IN_LOOP);
+    for level in 0..=3 {
+        let compile = |count: &str| format!("cc -O{level} -DCOUNT={count} p.c -o p");
+        refuses(&folder, &compile("m"), "GRD0033");
+        accepts(&folder, &compile("n"));
+        let run = succeeds(&mut Command::new(folder.join("p")));
+        assert_eq!(text(&run.stdout), "24 9\n", "-O{level}");
+    }
+}

@@ -2,9 +2,11 @@
 //!
 //! A free of some block of an alias set is no proof for a particular block: a growing workspace frees its
 //! predecessor. Required is a free after the allocation, on every path, of the block's pointer or of a
-//! pointer loaded after the block's address was stored. Loops, and null checks of the pointer, may enclose
-//! the free. If the allocating function has no such free, all of its callers must.
+//! pointer loaded after the block's address was stored. Null checks of the pointer may enclose the free, and
+//! loops and branches that the allocation implies (`loops::count_expressions`). If the allocating function has
+//! no such free, all of its callers must.
 
+use crate::loops::count_expressions::{Count, count_of, in_caller, is_nonzero, nonzero_around};
 use crate::points_to::alias_sets::{AliasSetId, MemoryOrigin};
 use crate::view::View;
 use gradus_ir::{Body, ConstKind, Definition, FuncId, Op, OpKind, Region, Value};
@@ -52,7 +54,7 @@ pub(crate) fn always_freed_sets(
             _ => None,
         });
         let mut made = made.peekable();
-        (made.peek().is_some() && made.all(|(func, op)| search.is_freed_after(func, op, 0)))
+        (made.peek().is_some() && made.all(|(func, op)| search.is_freed_after(func, op, &[], 0)))
             .then_some(*class)
     };
     frees.iter().filter_map(surely).collect()
@@ -63,6 +65,17 @@ struct FreeSearch<'a> {
     sites: &'a [(FuncId, Op)],
     /// The functions that free such blocks, directly or in callees.
     freeing: HashSet<FuncId>,
+}
+
+/// A function on the way to a free.
+#[derive(Clone, Copy)]
+struct Frame<'a> {
+    func: FuncId,
+    /// Expressions that are not zero if the allocation takes place.
+    allocated: &'a [Count],
+    /// The function's parameters in the terms of `allocated`; absent in the function that `allocated`
+    /// refers to.
+    args: Option<&'a [Count]>,
 }
 
 /// Returns the functions that contain a site, directly or in callees.
@@ -83,16 +96,23 @@ impl<'a> FreeSearch<'a> {
     }
 
     /// Returns true if the block allocated by `op`, directly or in a callee, is freed before `func` ends or
-    /// by its callers.
-    fn is_freed_after(&self, func: FuncId, op: Op, depth: usize) -> bool {
+    /// by its callers. `inner` are expressions of callees that the allocation implies to be not zero.
+    fn is_freed_after(&self, func: FuncId, op: Op, inner: &[Count], depth: usize) -> bool {
         let Some(body) = self.body(func).filter(|_| depth < DEPTH_MAX) else {
             return false;
         };
         let later = AfterOp::of(body, op);
+        let mut allocated = nonzero_around(self.facts.unit, func, body, op);
+        allocated.extend_from_slice(inner);
+        let frame = Frame {
+            func,
+            allocated: &allocated,
+            args: None,
+        };
         let here = |free: &Op| {
             later.contains(*free)
-                && self.frees(func, *free, Some(&later), depth)
-                && self.is_on_all_paths(body, *free, body.parent(op))
+                && self.frees(frame, *free, Some(&later), depth)
+                && self.is_on_all_paths(frame, body, *free, body.parent(op))
                 && !(self.sites.contains(&(func, *free))
                     && may_free_earlier_iteration(body, op, *free))
         };
@@ -103,12 +123,31 @@ impl<'a> FreeSearch<'a> {
         let by_address = self.facts.closure.address_taken().contains(&func);
         !calls.is_empty()
             && !by_address
-            && (calls.iter()).all(|call| self.is_freed_after(call.caller, call.op, depth + 1))
+            && (calls.iter()).all(|call| {
+                let given = self.arguments(call.caller, call.op, None);
+                let counts: Vec<Count> = (allocated.iter())
+                    .filter_map(|count| in_caller(count, &given))
+                    .collect();
+                self.is_freed_after(call.caller, call.op, &counts, depth + 1)
+            })
+    }
+
+    /// Returns the expressions of a call's arguments; `args` are those of the calling function's parameters.
+    fn arguments(&self, func: FuncId, call: Op, args: Option<&[Count]>) -> Vec<Count> {
+        let (unit, Some(body)) = (self.facts.unit, self.body(func)) else {
+            // Not an error: a declaration contains no call.
+            return Vec::new();
+        };
+        let given = unit.call_args(body, call).into_iter();
+        given
+            .map(|value| count_of(unit, func, body, value, args))
+            .collect()
     }
 
     /// Returns true if an op frees such a block, directly or in a callee. `later` restricts frees to
     /// pointers obtained after the allocation.
-    fn frees(&self, func: FuncId, op: Op, later: Option<&AfterOp<'_>>, depth: usize) -> bool {
+    fn frees(&self, frame: Frame<'_>, op: Op, later: Option<&AfterOp<'_>>, depth: usize) -> bool {
+        let func = frame.func;
         let (unit, Some(body)) = (self.facts.unit, self.body(func)) else {
             return false;
         };
@@ -129,15 +168,21 @@ impl<'a> FreeSearch<'a> {
         let given = AfterOp::all_but_params(inner, |number| {
             args.get(number).is_some_and(|arg| is_new(*arg))
         });
+        let params = self.arguments(func, op, frame.args);
+        let frame = Frame {
+            func: callee,
+            args: Some(&params),
+            ..frame
+        };
         let mut ops = inner.walk(inner.root());
         ops.any(|op| {
-            self.frees(callee, op, Some(&given), depth + 1)
-                && self.is_on_all_paths(inner, op, Some(inner.root()))
+            self.frees(frame, op, Some(&given), depth + 1)
+                && self.is_on_all_paths(frame, inner, op, Some(inner.root()))
         })
     }
 
     /// Returns true if control in the region `from` always reaches `op`, in the region or after it.
-    fn is_on_all_paths(&self, body: &Body, op: Op, from: Option<Region>) -> bool {
+    fn is_on_all_paths(&self, frame: Frame<'_>, body: &Body, op: Op, from: Option<Region>) -> bool {
         let (mut at, Some(from)) = (body.parent(op), from) else {
             return false;
         };
@@ -149,8 +194,16 @@ impl<'a> FreeSearch<'a> {
                 return false;
             };
             let passes = match body.kind(owner) {
-                OpKind::For { .. } | OpKind::Loop { .. } => true,
-                OpKind::If => self.is_null_check(body, body.operand(owner, 0), op),
+                OpKind::Loop { .. } => true,
+                OpKind::For { .. } => {
+                    self.follows_from_allocation(frame, body, body.operand(owner, 0))
+                }
+                OpKind::If => {
+                    let condition = body.operand(owner, 0);
+                    self.is_null_check(body, condition, op)
+                        || body.op_regions(owner)[0] == region
+                            && self.follows_from_allocation(frame, body, condition)
+                }
                 _ => false,
             };
             if !passes {
@@ -159,6 +212,12 @@ impl<'a> FreeSearch<'a> {
             at = body.parent(owner);
         }
         false
+    }
+
+    /// Returns true if a trip count or a condition is not zero whenever the allocation took place.
+    fn follows_from_allocation(&self, frame: Frame<'_>, body: &Body, value: Value) -> bool {
+        let value = count_of(self.facts.unit, frame.func, body, value, frame.args);
+        is_nonzero(&value, frame.allocated)
     }
 
     /// Returns true if a condition compares an argument of the op `given` with null.

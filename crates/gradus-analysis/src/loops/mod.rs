@@ -2,6 +2,7 @@
 
 pub(crate) mod access_ranges;
 pub(crate) mod affine;
+pub(crate) mod count_expressions;
 pub(crate) mod guarded_bounds;
 pub(crate) mod runtime_checks;
 pub(crate) mod trip_counts;
