@@ -5,6 +5,7 @@
 const int W = 8, H = 5;
 texture<float, 2, cudaReadModeElementType> picture;
 texture<int, 1, cudaReadModeElementType> line;
+texture<float, 2, cudaReadModeElementType> halves;
 
 __global__ void by_reference(float *out, const float *x, const float *y, int n, int *fetched)
 {
@@ -12,6 +13,7 @@ __global__ void by_reference(float *out, const float *x, const float *y, int n, 
     if (t < n) out[t] = tex2D(picture, x[t], y[t]);
     if (t < 16) fetched[t] = tex1Dfetch(line, t - 4);
 }
+__global__ void from_halves(float *out) { out[threadIdx.x] = tex2D(halves, threadIdx.x + 0.5f, 0.5f); }
 __global__ void by_object(float *out, cudaTextureObject_t object, const float *x, const float *y, int n)
 {
     int t = blockIdx.x * blockDim.x + threadIdx.x;
@@ -159,6 +161,19 @@ int main()
     for (int t = 0; t < 10; t++) numbers[t] = 10 + t;
     OK(cudaBindTexture(NULL, line, numbers, 40));
     OK(cudaBindTextureToArray(picture, array));
+
+    /* Rows are read in the bound format; linear memory is read in the format of the program. */
+    unsigned short *bits;
+    OK(cudaMallocManaged(&bits, 8));
+    bits[0] = 0x3c00, bits[1] = 0x4000, bits[2] = 0xc200, bits[3] = 0x3800;
+    cudaChannelFormatDesc half = cudaCreateChannelDesc(16, 0, 0, 0, cudaChannelFormatKindFloat);
+    OK(cudaBindTexture2D(NULL, halves, bits, half, 4, 1, 8));
+    from_halves<<<1, 4>>>(out);
+    OK(cudaDeviceSynchronize());
+    const float wanted[4] = { 1, 2, -3, 0.5f };
+    for (int t = 0; t < 4; t++) expect(out[t] == wanted[t], "half");
+    expect(cudaBindTexture(NULL, line, bits, half, 8) == cudaErrorInvalidChannelDescriptor, "linear memory of another format");
+    cudaGetLastError();
 
     for (int mode = cudaAddressModeWrap; mode <= cudaAddressModeBorder; mode++)
         for (int normalized = 0; normalized < 2; normalized++)

@@ -184,6 +184,49 @@ unsafe fn reference_variable<'a>(reference: *const Texture) -> Result<&'a mut Te
     unsafe { reference.cast_mut().as_mut() }.ok_or(Error::InvalidTexture)
 }
 
+/// Checks that code compiled for texels of one format reads texels of another: the channels have equal widths,
+/// or are floating-point numbers of 16 and 32 bits. Fetches from linear memory convert no numbers. A reference
+/// without a format accepts every format.
+fn check_format(compiled: &Format, bound: &Format, resource: i32) -> Result<(), Error> {
+    let channels = |format: &Format| [format.x, format.y, format.z, format.w];
+    let (own, new) = (channels(compiled), channels(bound));
+    let is_number = |format: &Format| {
+        let used = channels(format).into_iter().filter(|bits| *bits != 0);
+        format.f == FLOAT && used.into_iter().all(|bits| bits == 16 || bits == 32)
+    };
+    let promotes = resource != LINEAR
+        && is_number(compiled)
+        && is_number(bound)
+        && own.map(|bits| bits != 0) == new.map(|bits| bits != 0);
+    match own == new || own == [0; 4] || promotes {
+        true => Ok(()),
+        false => Err(Error::InvalidChannelDescriptor),
+    }
+}
+
+/// Binds rows of memory with texels of a format. An error leaves the reference unchanged.
+///
+/// # Safety
+/// `reference` is null or a texture reference without a concurrent user; `format` is null or readable.
+unsafe fn bind_reference(
+    reference: *const Texture,
+    format: *const Format,
+    resource: i32,
+    bind: impl FnOnce(&mut Texture, usize) -> Result<(), Error>,
+) -> Result<(), Error> {
+    // SAFETY: promised by the caller.
+    let (texture, format) = unsafe { (reference_variable(reference)?, format.as_ref()) };
+    let format = format.ok_or(Error::InvalidValue)?;
+    let element = format.bytes().ok_or(Error::InvalidChannelDescriptor)?;
+    check_format(&texture.format, format, resource)?;
+    let mut bound = texture.clone();
+    bound.format = *format;
+    bind(&mut bound, element)?;
+    check_sampling_mode(&bound, resource)?;
+    *texture = bound;
+    Ok(())
+}
+
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaBindTexture(
     offset: *mut usize,
@@ -192,17 +235,18 @@ unsafe extern "C" fn cudaBindTexture(
     format: *const Format,
     size: usize,
 ) -> Status {
-    api_call(|| {
-        // SAFETY: promised by the caller.
-        let (texture, format) = unsafe { (reference_variable(reference)?, format.as_ref()) };
-        let format = format.ok_or(Error::InvalidValue)?;
-        let element = format.bytes().ok_or(Error::InvalidChannelDescriptor)?;
+    let bind = |texture: &mut Texture, element: usize| {
         if memory.is_null() {
             return Err(Error::InvalidValue);
         }
         // The default size covers all memory after the address.
         let known = super::memory::owner(memory).map_or(size, |(_, left)| size.min(left));
         texture.bind_memory(memory, known / element, 1, 0);
+        Ok(())
+    };
+    api_call(|| {
+        // SAFETY: promised by the caller.
+        unsafe { bind_reference(reference, format, LINEAR, bind)? };
         if !offset.is_null() {
             // SAFETY: promised by the caller.
             unsafe { offset.write(0) };
@@ -221,21 +265,22 @@ unsafe extern "C" fn cudaBindTexture2D(
     height: usize,
     pitch: usize,
 ) -> Status {
-    api_call(|| {
-        // SAFETY: promised by the caller.
-        let (texture, format) = unsafe { (reference_variable(reference)?, format.as_ref()) };
-        let format = format.ok_or(Error::InvalidValue)?;
-        let element = format.bytes().ok_or(Error::InvalidChannelDescriptor)?;
-        if memory.is_null() || width * element > pitch {
+    let bind = |texture: &mut Texture, element: usize| {
+        let row = width.checked_mul(element);
+        if memory.is_null() || row.is_none_or(|row| row > pitch) {
             return Err(Error::InvalidValue);
         }
-        texture.format = *format;
         texture.bind_memory(memory, width, height, pitch);
+        Ok(())
+    };
+    api_call(|| {
+        // SAFETY: promised by the caller.
+        unsafe { bind_reference(reference, format, PITCH_2D, bind)? };
         if !offset.is_null() {
             // SAFETY: promised by the caller.
             unsafe { offset.write(0) };
         }
-        check_sampling_mode(texture, PITCH_2D)
+        Ok(())
     })
 }
 
@@ -243,19 +288,21 @@ unsafe extern "C" fn cudaBindTexture2D(
 unsafe extern "C" fn cudaBindTextureToArray(
     reference: *const Texture,
     array: *const Array,
-    _format: *const Format,
+    format: *const Format,
 ) -> Status {
     api_call(|| {
         // SAFETY: promised by the caller.
-        let (texture, array) = unsafe {
-            (
-                reference_variable(reference)?,
-                arrays::array_at(array.cast())?,
-            )
+        let (array, stated) = unsafe { (arrays::array_at(array.cast())?, format.as_ref()) };
+        // The texels have the array's format; another interpretation is not implemented.
+        if stated.is_some_and(|format| *format != array.format) {
+            return Err(Error::InvalidChannelDescriptor);
+        }
+        let bind = |texture: &mut Texture, _: usize| {
+            texture.bind_array(array);
+            Ok(())
         };
-        texture.format = array.format;
-        texture.bind_array(array);
-        check_sampling_mode(texture, ARRAY)
+        // SAFETY: promised by the caller.
+        unsafe { bind_reference(reference, &raw const array.format, ARRAY, bind) }
     })
 }
 
@@ -282,4 +329,56 @@ unsafe extern "C" fn cudaGetTextureAlignmentOffset(
         // SAFETY: promised by the caller.
         unsafe { store_result(to, 0) }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn format(bits: [i32; 4], kind: i32) -> Format {
+        let [x, y, z, w] = bits;
+        Format {
+            x,
+            y,
+            z,
+            w,
+            f: kind,
+        }
+    }
+
+    #[test]
+    fn a_bound_format_is_the_format_of_fetches() {
+        const SIGNED: i32 = 0;
+        let float = format([32, 0, 0, 0], FLOAT);
+        let half = format([16, 0, 0, 0], FLOAT);
+        let mut texture = unbound_texture(&TextureDesc::default());
+        texture.format = float;
+        let texture = &raw mut texture;
+        let memory = [0_u32; 8];
+        // The status, the bits of the bound format's first channel, and the number of texels.
+        let bind = |format: &Format| unsafe {
+            let start = memory.as_ptr().cast();
+            let status = cudaBindTexture(std::ptr::null_mut(), texture, start, format, 32);
+            (status, (*texture).format.x, (*texture).width)
+        };
+        assert_eq!(bind(&float), (0, 32, 8));
+        for wrong in [
+            half,
+            format([8, 0, 0, 0], SIGNED),
+            format([16, 0, 0, 0], SIGNED),
+            format([32, 32, 0, 0], FLOAT),
+        ] {
+            let refused = Error::InvalidChannelDescriptor as Status;
+            assert_eq!(bind(&wrong), (refused, 32, 8));
+        }
+        // Words of equal width are read by their bits.
+        assert_eq!(bind(&format([32, 0, 0, 0], SIGNED)), (0, 32, 8));
+        assert_eq!(bind(&float), (0, 32, 8));
+        let (none, start) = (std::ptr::null_mut(), memory.as_ptr().cast());
+        // SAFETY: the memory holds two rows of 16 bytes.
+        let rows = unsafe { cudaBindTexture2D(none, texture, start, &raw const half, 8, 2, 16) };
+        // SAFETY: the texture is a local variable.
+        let bound = unsafe { ((*texture).format.x, (*texture).width) };
+        assert_eq!((rows, bound), (0, (16, 8)));
+    }
 }

@@ -132,7 +132,7 @@ pub struct Resource {
 
 /// `cudaTextureDesc`.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 #[allow(missing_docs)]
 pub struct TextureDesc {
     pub address: [c_int; 3],
