@@ -553,6 +553,8 @@ const PROGRAMS: &[Program] = &[
     Program("locks", Unraised("an OpenMP lock is used"), "
         #pragma omp parallel
         { lock(); unlock(); }"),
+    Program("a thread number in a call", Unraised("the region hands its thread number to `by_number`, which is not inlined"), "
+        __kmpc_fork_call(0, 1, by_hand, a);"),
     Program("a reduction over tasks", Unraised("a task reduction is used"), "
         int s = 0;
         #pragma omp parallel

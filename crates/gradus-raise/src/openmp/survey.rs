@@ -2,7 +2,7 @@
 
 use crate::Orphans;
 use crate::openmp::assemble::Assembled;
-use crate::openmp::parallel_region;
+use crate::openmp::{parallel_region, thread_num};
 use crate::reach::{Reach, calls_unknown, may_call_waiting, may_spin, rereads_in_loop};
 use crate::report::{Construct, Outcome, Reason, RegionRecord, reason};
 use crate::runtime_calls::{RuntimeCalls, function_value, span_of};
@@ -83,6 +83,7 @@ impl<'a> Survey<'a> {
                 survey.order.push(func);
             }
         }
+        survey.reject_leaked_numbers(unit);
         for seen in survey
             .seen
             .values_mut()
@@ -104,6 +105,18 @@ impl<'a> Survey<'a> {
         }
         survey.orphaned = survey.orphaned();
         survey
+    }
+
+    /// Rejects the regions whose thread number leaves their code.
+    fn reject_leaked_numbers(&mut self, unit: &Unit) {
+        let regions = self.seen.values().flat_map(|seen| &seen.regions);
+        let targets: BTreeSet<FuncId> = regions.map(|region| region.0).collect();
+        for target in targets {
+            let inlined = |func| self.parts.contains(&func) || is_always_inline(unit, func);
+            if let Some(why) = thread_num::leaked_number(unit, target, &inlined) {
+                self.reject(target, why);
+            }
+        }
     }
 
     /// Returns the functions outside of regions, and the tasks inlined into them.

@@ -3,11 +3,14 @@
 //! In an outlined function `omp_get_thread_num()` yields the rank. After inlining into an `spmd`, the region's
 //! parameters replace the query; not inside of a task, which another thread may run.
 //!
-//! libomp's own thread numbers differ from ranks. A runtime call that stays with libomp queries the number.
+//! libomp's own thread numbers differ from ranks. A runtime call that stays with libomp queries the number. A
+//! region that hands its number to code outside of the region is not raised.
 
+use crate::report::{Reason, reason};
 use crate::runtime_calls::openmp_function;
 use gradus_ir::externals::OpenMpFn;
-use gradus_ir::{AttrSet, Body, Builder, CastOp, Op, OpKind, Region, Unit, Value};
+use gradus_ir::{AttrSet, Body, Builder, CastOp, FuncId, Op, OpKind, Region, Unit, Value};
+use std::collections::HashSet;
 
 /// Emits a query of the rank, an `i32`.
 pub(super) fn emit_rank_query(b: &mut Builder) -> Value {
@@ -97,5 +100,114 @@ pub(super) fn query_library_numbers(unit: &mut Unit, body: &mut Body, region: Re
         let queried = b.body.result(call);
         // The callee is operand 0.
         b.body.set_operand(op, 2, queried);
+    }
+}
+
+/// Returns the reason why a region cannot be raised if its code hands the thread number, or the address of the
+/// number, to a function that is neither inlined nor part of the runtime, or stores the number outside of its
+/// own variables. `func` is the region's outlined function; `inlined` selects the functions to be inlined.
+pub(super) fn leaked_number(
+    unit: &Unit,
+    func: FuncId,
+    inlined: &dyn Fn(FuncId) -> bool,
+) -> Option<Reason> {
+    let mut seen = HashSet::from([(func, 0)]);
+    let mut open = vec![(func, 0)];
+    while let Some((func, param)) = open.pop() {
+        let Some(body) = unit.functions[func].body.as_deref() else {
+            continue;
+        };
+        let Some(&number) = body.params().get(param) else {
+            continue;
+        };
+        let mut values = vec![number];
+        let mut followed = HashSet::new();
+        while let Some(value) = values.pop() {
+            if !followed.insert(value) {
+                continue;
+            }
+            for place in body.uses(value) {
+                match number_use(unit, body, place.op, place.index as usize, inlined) {
+                    NumberUse::Harmless => {}
+                    NumberUse::Values(next) => values.extend(next),
+                    NumberUse::Argument(callee, param) if seen.insert((callee, param)) => {
+                        open.push((callee, param));
+                    }
+                    NumberUse::Argument(..) => {}
+                    NumberUse::Leaks(text) => return Some(reason(unit, body, place.op, &text)),
+                }
+            }
+        }
+    }
+    None
+}
+
+/// The use of a thread number or of its address.
+enum NumberUse {
+    /// A use by the runtime, or one that yields no number.
+    Harmless,
+    /// The values hold or address the number.
+    Values(Vec<Value>),
+    /// The number is a parameter of a function to be inlined.
+    Argument(FuncId, usize),
+    /// The number leaves the region's code.
+    Leaks(String),
+}
+
+/// Classifies the use of a thread number as operand `index` of `op`.
+fn number_use(
+    unit: &Unit,
+    body: &Body,
+    op: Op,
+    index: usize,
+    inlined: &dyn Fn(FuncId) -> bool,
+) -> NumberUse {
+    let results = || NumberUse::Values(body.results(op).to_vec());
+    match body.kind(op) {
+        OpKind::Load(_)
+        | OpKind::Cast(_)
+        | OpKind::Freeze
+        | OpKind::Select
+        | OpKind::Binary(_)
+        | OpKind::Addr { .. } => results(),
+        OpKind::Store(_) if index == 0 => {
+            let slot = body.operand(op, 1);
+            let own = body.def_op(slot);
+            match own.is_some_and(|op| matches!(body.kind(op), OpKind::Alloca(_))) {
+                true => NumberUse::Values(vec![slot]),
+                false => NumberUse::Leaks("the region stores its thread number".into()),
+            }
+        }
+        OpKind::Yield | OpKind::Repeat => {
+            let region = body.parent(op);
+            let owner = region.and_then(|region| body.owner(region));
+            let mut values: Vec<Value> = region
+                .into_iter()
+                .flat_map(|region| body.region_params(region).iter().copied())
+                .chain(
+                    owner
+                        .into_iter()
+                        .flat_map(|op| body.results(op).iter().copied()),
+                )
+                .collect();
+            values.retain(|value| body.ty(*value) == body.ty(body.operand(op, index)));
+            NumberUse::Values(values)
+        }
+        OpKind::Call(_) | OpKind::Invoke(_) => match unit.callee(body, op) {
+            Some(_) if index == 0 => NumberUse::Harmless,
+            Some(callee) if unit.functions[callee].name.starts_with("llvm.") => NumberUse::Harmless,
+            Some(_) if openmp_function(unit, body, op).is_some() => NumberUse::Harmless,
+            Some(callee) if inlined(callee) => NumberUse::Argument(callee, index - 1),
+            Some(callee) => {
+                let function = &unit.functions[callee];
+                let name = function.source_name.as_ref().unwrap_or(&function.name);
+                NumberUse::Leaks(format!(
+                    "the region hands its thread number to `{name}`, which is not inlined"
+                ))
+            }
+            None => NumberUse::Leaks("an indirect call receives the thread number".into()),
+        },
+        // Control flow, comparisons and stores to the number's place: no number leaves the region.
+        _ => NumberUse::Harmless,
     }
 }

@@ -81,6 +81,13 @@ struct big { int x; double y[5]; };
 static double first(struct big s) { return s.x + s.y[0]; }
 static double last(struct big s) { return s.x + s.y[4]; }
 static double (*pick_big(int n))(struct big) { return n > 40 ? first : last; }
+#ifdef _OPENMP
+extern void __kmpc_fork_call(void *, int, void *, ...);
+#else
+#define __kmpc_fork_call(place, count, code, a) code(&(int){0}, &(int){0}, a)
+#endif
+__attribute__((noinline)) static double by_number(int number) { return number < 0; }
+static void by_hand(int *number, int *bound, double *a) { a[7] = by_number(*number); }
 static void orphan(double *a, int n) {
   #pragma omp for
   for (int i = 0; i < n; i++) a[i] += i;
