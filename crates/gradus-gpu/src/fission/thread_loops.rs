@@ -2,6 +2,7 @@
 //! as threads; their loops are parallel loops.
 
 use crate::Options;
+use gradus_edit::declare_aligned_alloc;
 use gradus_ir::{
     AllocaInfo, AllocaStorage, AttrSet, BinaryOp, Body, Builder, CastOp, Flags, IntPredicate, Op,
     OpKind, ReduceOp, SpmdKind, TypeId, Unit, Value,
@@ -302,26 +303,43 @@ fn rank_memory(b: &mut Builder<'_>, threads: &Threads, team: Op, element: TypeId
     let (more, mask, line) = (b.i64(line - 1), b.i64(-line), b.i64(line));
     let bytes = b.add(bytes, more);
     let bytes = b.binary(BinaryOp::And, bytes, mask);
-    let (ptr, long, void) = (
-        b.unit.types.ptr(),
-        b.unit.types.int(64),
-        b.unit.types.void(),
-    );
-    let allocate = b.unit.types.func(ptr, vec![long, long]);
-    let allocate = b
-        .unit
-        .declare("aligned_alloc", allocate, AttrSet::default());
+    let (block, base) = aligned_block(b, line, bytes);
+    let (ptr, void) = (b.unit.types.ptr(), b.unit.types.void());
     let free = b.unit.types.func(void, vec![ptr]);
     let free = b.unit.declare("free", free, AttrSet::default());
-    let call = b.call(allocate, &[line, bytes]);
-    let base = b.body.result(call);
     let Some(behind) = b.body.next(team) else {
         unreachable!("a terminator follows a team");
     };
     b.set_insertion_before(behind);
-    b.call(free, &[base]);
+    b.call(free, &[block]);
     b.restore_insertion_point(back);
     base
+}
+
+/// Allocates `bytes` bytes, aligned to `line` bytes. Returns the block to free, and the aligned address in the
+/// block. If the program has an `aligned_alloc` of its own, `malloc` yields a larger block.
+fn aligned_block(b: &mut Builder<'_>, line: Value, bytes: Value) -> (Value, Value) {
+    if let Some(allocate) = declare_aligned_alloc(b.unit) {
+        let call = b.call(allocate, &[line, bytes]);
+        let block = b.body.result(call);
+        return (block, block);
+    }
+    let (ptr, long, byte) = (
+        b.unit.types.ptr(),
+        b.unit.types.int(64),
+        b.unit.types.int(8),
+    );
+    let allocate = b.unit.types.func(ptr, vec![long]);
+    let allocate = b.unit.declare("malloc", allocate, AttrSet::default());
+    let more = b.add(bytes, line);
+    let call = b.call(allocate, &[more]);
+    let block = b.body.result(call);
+    let address = b.cast(CastOp::PtrToInt, block, long);
+    let one = b.i64(1);
+    let mask = b.sub(line, one);
+    let past = b.binary(BinaryOp::And, address, mask);
+    let gap = b.sub(line, past);
+    (block, b.addr(byte, block, gap))
 }
 
 /// A cache line, in bytes: stored values are accessed as whole vectors.
