@@ -163,6 +163,28 @@ const PROGRAMS: &[(&str, &str)] = &[
            return %s }",
     ),
     (
+        "what one rank of a nested team gives to its own team, and one of the outer team to all",
+        "func @f() -> i64 {
+           %x = alloca [64 x i64], 1
+           for %k < 64 { %p = addr i64, %x, %k store 0, %p yield }
+           spmd team 0 { |%r: i64, %n: i64|
+             spmd team 1 { |%r2: i64, %n2: i64|
+               %s2 = single copy -> i8 { yield i8 7 }
+               %w2 = zext %s2 -> i64
+               single { %o2 = addr i64, %x, 62 %u2 = atomicrmw or monotonic %o2, %w2 yield }
+               yield }
+             %a, %b, %c, %d, %e, %g = single copy -> i64, i64, i64, i64, i64, i64 {
+               yield 1, 20, 300, 4000, 50000, 600000 }
+             %ab = add %a, %b %abc = add %ab, %c %abcd = add %abc, %d %abcde = add %abcd, %e
+             %all = add %abcde, %g
+             %q = addr i64, %x, %r %off = sub %all, 654321 store %off, %q
+             single { %o = addr i64, %x, 63 store %all, %o yield }
+             yield }
+           %s = for %m < 64 iter(%t = 0) {
+             %q7 = addr i64, %x, %m %v = load %q7 -> i64 %w = add %t, %v yield %w }
+           return %s }",
+    ),
+    (
         "tasks",
         "func @fib(%n: i64) -> i64 {
            %c = icmp ult %n, 2

@@ -291,3 +291,45 @@ fn mask_range(mask: Option<i64>, bits: u32) -> (u32, u32) {
         false => (0, 0),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{BEYOND, element_bit};
+    use crate::{AliasSets, CallGraph, TypeMap};
+
+    #[test]
+    fn an_element_beyond_the_vector_overlaps_nothing() {
+        assert_eq!(element_bit(3_i64, 32), 96);
+        for index in [-1, 1 << 26, (1 << 32) + 1, 1 << 58, i64::MAX] {
+            assert_eq!(element_bit(index, 64), BEYOND, "{index}");
+        }
+    }
+
+    /// A constant index beyond the vector is legal. An index modulo 2³² would name another element.
+    #[test]
+    fn indices_beyond_the_vector_have_no_lanes() {
+        let lanes = |index: i64| {
+            let text = format!(
+                "func @f(%p: ptr) -> i64 {{
+                   %x = load %p -> f64
+                   %v = insertelement <2 x f64> zero, %x, 1
+                   %w = bitcast %v -> <2 x i64>
+                   %i = insertelement %w, 0, {index}
+                   %e = extractelement %w, {index}
+                   return %e }}"
+            );
+            let unit = gradus_ir::parse(&text, "program")
+                .unwrap_or_else(|e| panic!("{e} {:?}\n{text}", e.labels));
+            let func = unit.function("f").expect("it is there");
+            let closure = CallGraph::of(&unit, &[func]);
+            let memory = AliasSets::of(&unit, &closure);
+            let words = TypeMap::of(&unit, &closure, &memory);
+            let body = unit.functions[func].body.as_deref().expect("a body");
+            let end = body.last(body.root()).expect("the return");
+            words.lanes(func, body.operand(end, 0)).len()
+        };
+        assert_eq!(lanes(1), 1);
+        assert_eq!(lanes((1 << 32) + 1), 0);
+        assert_eq!(lanes(1 << 58), 0);
+    }
+}

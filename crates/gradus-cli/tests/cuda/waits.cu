@@ -43,6 +43,21 @@ __global__ void held(int *lock, int *out)
     }
 }
 
+/* Votes of a block while one of its threads holds a lock: all warps of the block take part. */
+__global__ void voted(int *lock, int *out)
+{
+    int t = threadIdx.x;
+    if (t == 0)
+        while (atomicExch(lock, 1) != 0)
+            ;
+    int some = __syncthreads_count(t % 3 == 0);
+    int any = __syncthreads_or(t == 70), none = __syncthreads_or(t == 96);
+    int all = __syncthreads_and(t < 96), most = __syncthreads_and(t != 95);
+    out[blockIdx.x * blockDim.x + t] = some + 1000 * any + 2000 * none + 4000 * all + 8000 * most;
+    if (t == 0)
+        atomicExch(lock, 0);
+}
+
 /* Each thread waits for the one behind it, the last of a block for the next block. */
 __global__ void backwards(volatile int *flags, int n)
 {
@@ -175,6 +190,10 @@ int main()
     held<<<9, 40>>>(lock, sum);
     OK(cudaDeviceSynchronize());
     expect(*sum == 9, "a lock that is held over barriers");
+    int *votes = memory(4 * 96, 0);
+    voted<<<4, 96>>>(lock, votes);
+    OK(cudaDeviceSynchronize());
+    for (int i = 0; i < 4 * 96; i++) expect(votes[i] == 32 + 1000 + 4000, "votes of a block");
 
     const int n = 1000;
     int *flags = memory(n, 0);

@@ -173,7 +173,7 @@ struct Chain<'a> {
     index: usize,
     /// Combining operation, once known.
     kind: Option<ReductionKind>,
-    /// Union of the fast-math flags of the combining ops.
+    /// Intersection of the fast-math flags of the combining ops.
     fast_math: Option<Flags>,
     /// Values that equal the carried value combined with independent values.
     dependent: HashSet<Value>,
@@ -452,4 +452,48 @@ fn reduction_of_binary(op: BinaryOp, index: usize) -> Option<ReduceOp> {
         BinaryOp::Xor => ReduceOp::Xor,
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Classifies the carried value of a loop that combines it with two numbers, by calls with these flags.
+    fn maximum_of_two(first: &str, second: &str) -> Option<CarriedValue> {
+        let text = format!(
+            "declare @llvm.maxnum.f64(f64, f64) -> f64
+             func @f(%x: ptr, %n: i64) -> f64 {{
+               %s = for %i < %n iter(%m = 0.0) {{
+                 %p = addr f64, %x, %i %a = load %p -> f64
+                 %b = call {first} @llvm.maxnum.f64(%m, %a)
+                 %c = call {second} @llvm.maxnum.f64(%b, 3.0)
+                 yield %c }}
+               return %s }}"
+        );
+        let unit = gradus_ir::parse(&text, "program")
+            .unwrap_or_else(|e| panic!("{e} {:?}\n{text}", e.labels));
+        let func = unit.function("f")?;
+        let body = unit.functions[func].body.as_deref()?;
+        let is_for = |op: &Op| matches!(body.kind(*op), OpKind::For { .. });
+        carried_value(&unit, body, body.walk(body.root()).find(is_for)?, 0)
+    }
+
+    /// A flag states a property of one operation. A reduction has the flags of all its operations.
+    #[test]
+    fn reductions_have_the_flags_common_to_their_operations() {
+        let named = Some(CarriedValue::Reduced(ReductionKind::By(ReduceOp::FMax)));
+        let choice = |finite| {
+            Some(CarriedValue::Reduced(ReductionKind::Choice {
+                predicate: FloatPredicate::Ogt,
+                carried_first: false,
+                finite,
+            }))
+        };
+        assert_eq!(maximum_of_two("", ""), named);
+        assert_eq!(maximum_of_two("nnan", ""), named);
+        assert_eq!(maximum_of_two("", "nnan"), named);
+        assert_eq!(maximum_of_two("nnan", "nnan"), choice(false));
+        assert_eq!(maximum_of_two("nnan ninf", "nnan"), choice(false));
+        assert_eq!(maximum_of_two("nnan ninf", "nnan ninf"), choice(true));
+    }
 }
