@@ -6,6 +6,10 @@ use gradus_ir::{FuncId, OpKind, Unit, parse, print, verify};
 use gradus_par::{Options, Target, ThreadCountAnswers, lower, project, restore};
 use gradus_testkit::{Pool, options_with_eager_forks};
 
+/// The name of a program with `single copy` in a team and in a nested team.
+const NESTED_COPIES: &str =
+    "what one rank of a nested team gives to its own team, and one of the outer team to all";
+
 /// Programs: a name, and text with a function `@f() -> i64`.
 const PROGRAMS: &[(&str, &str)] = &[
     (
@@ -163,7 +167,7 @@ const PROGRAMS: &[(&str, &str)] = &[
            return %s }",
     ),
     (
-        "what one rank of a nested team gives to its own team, and one of the outer team to all",
+        NESTED_COPIES,
         "func @f() -> i64 {
            %x = alloca [64 x i64], 1
            for %k < 64 { %p = addr i64, %x, %k store 0, %p yield }
@@ -269,6 +273,26 @@ fn all_routes_agree() {
             }
         }
     }
+}
+
+/// A team passes copied values through slots of its own, of the size of its values.
+#[test]
+fn nested_teams_have_their_own_slots() {
+    let program = PROGRAMS.iter().find(|p| p.0 == NESTED_COPIES);
+    let (_, text) = program.expect("the program");
+    let text = print(&lowered(text, &options_with_eager_forks(0)));
+    let (outer, nested) = text
+        .split_once("func @f.gr_team(")
+        .expect("the function of the outer team's ranks");
+    let wide = "alloca {i64, i64, i64, i64, i64, i64}";
+    assert!(
+        outer.contains(wide) && !outer.contains("alloca {i8}"),
+        "{text}"
+    );
+    assert!(
+        nested.contains("alloca {i8}") && !nested.contains(wide),
+        "{text}"
+    );
 }
 
 /// Returns the number of atomic operations of the function whose name ends in `suffix`.
