@@ -160,7 +160,12 @@ int main(int argc, char **) {
 #[test]
 fn gradients_of_task_queries_refused() {
     let at = folder("task-asked");
-    for asked in ["omp_in_final()", "inside()", "omp_get_team_size(1) > 0"] {
+    for asked in [
+        "omp_in_final()",
+        "inside()",
+        "omp_get_team_size(1) > 0",
+        "omp_get_level() == 1",
+    ] {
         let source = format!(
             "#include <omp.h>
 __attribute__((noinline)) static int inside(void) {{ return omp_in_final(); }}

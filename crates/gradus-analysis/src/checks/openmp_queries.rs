@@ -17,8 +17,9 @@ pub(crate) fn findings(facts: View<'_>) -> Vec<Diagnostic> {
             let Some(Callee::Outside(callee)) = facts.closure.callee(unit, body, op) else {
                 continue;
             };
-            let Some(ExternalFn::OpenMp(OpenMpFn::InFinal | OpenMpFn::AncestorInfo)) =
-                unit.known(callee)
+            let Some(ExternalFn::OpenMp(
+                OpenMpFn::InFinal | OpenMpFn::AncestorInfo | OpenMpFn::Level,
+            )) = unit.known(callee)
             else {
                 continue;
             };
