@@ -42,6 +42,7 @@ mod call_graph;
 mod calls;
 mod cfg;
 mod checks;
+mod graph;
 mod lifetime;
 mod loops;
 mod memory;
@@ -64,6 +65,9 @@ pub use crate::checks::findings::{body_findings, distinct as distinct_findings};
 pub use crate::checks::memory_findings::memory_findings;
 pub use crate::checks::own_outputs::writes_only_local_blocks;
 pub use crate::checks::written_behind::indirect_outputs;
+pub use crate::graph::min_cut::{
+    FLOW_SINK, FLOW_SOURCE, FlowNetwork, INFINITE_CAPACITY, VertexNetwork,
+};
 pub use crate::loops::access_ranges::{AccessRanges, BaseRange, Bound, BoundId, Condition};
 pub use crate::loops::affine::{Affine, AffineTerm, affine};
 pub use crate::loops::runtime_checks::Disjointness;

@@ -18,7 +18,7 @@ pub use crate::facts::effects::{
     is_dereferenceable, is_pure, is_removable, is_speculatable, may_not_complete,
 };
 pub use crate::facts::implied_conditions::holds_at;
-pub use crate::facts::reduction_ops::{MinMax, combine, identity, integer_min_max};
+pub use crate::facts::reduction_ops::{MinMax, combine, emit_min_max, identity, integer_min_max};
 pub use crate::loops::exit_values::expose_final_values;
 pub use crate::loops::fold_guards::fold_guards;
 pub use crate::loops::loop_exits::{ExitBranch, exit_branch, expose_exit_conditions};
@@ -30,6 +30,9 @@ pub use crate::loops::to_for::{
     is_induction, loop_to_for, loop_to_for_with, loops_to_fors, strided_to_for,
 };
 pub use crate::memory::atomics_to_plain::atomic_to_plain;
+pub use crate::memory::libc::{
+    declare_calloc, declare_free, declare_malloc, declare_memcpy, declare_memset,
+};
 pub use crate::memory::posix_memalign::{declare_aligned_alloc, memalign_to_aligned_alloc};
 pub use crate::memory::promote::promote_slots;
 pub use crate::memory::split_slots::split_allocas;

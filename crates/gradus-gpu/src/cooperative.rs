@@ -120,10 +120,7 @@ fn has_plain_grid(unit: &Unit, body: &Body, block: Op) -> bool {
         return false;
     };
     let (outer, inner) = (body.op_regions(grid)[0], body.op_regions(block)[0]);
-    let outside = |value: Value| {
-        let region = body.region_of(value);
-        body.as_const(value).is_some() || region.is_some_and(|r| !body.is_inside(r, outer))
-    };
+    let outside = |value: Value| !body.is_defined_in(value, outer);
     let is_shared = |op: Op| matches!(body.kind(op), OpKind::Alloca(info) if info.storage == AllocaStorage::Shared);
     let plain = |op: Op| {
         let kind = body.kind(op);
@@ -146,11 +143,11 @@ fn is_reached_by_all(
     levels: &Uniformity,
     meeting: Op,
 ) -> bool {
-    let around = |op: &Op| body.parent(*op).and_then(|region| body.owner(region));
-    let chain: Vec<Op> = std::iter::successors(Some(meeting), around)
+    let chain: Vec<Op> = body
+        .op_and_ancestors(meeting)
         .take_while(|op| *op != spine.block)
         .collect();
-    let is_loop = |op: &Op| matches!(body.kind(*op), OpKind::For { .. } | OpKind::Loop { .. });
+    let is_loop = |op: &Op| body.kind(*op).is_loop();
     chain.windows(2).enumerate().all(|(depth, pair)| {
         let [inner, outer] = [pair[0], pair[1]];
         if !levels.is_divergent(outer) {
@@ -159,11 +156,9 @@ fn is_reached_by_all(
         let own = body.parent(inner);
         let meetings = body.walk(spine.root);
         let meetings = meetings.filter(|op| sync_ops::sync_scope(unit, body, *op).is_some());
-        let mut later = meetings
-            .skip_while(|op| !std::iter::successors(Some(*op), around).any(|op| op == outer));
+        let mut later = meetings.skip_while(|op| !body.is_ancestor(outer, *op));
         let once = !chain[depth + 1..].iter().any(is_loop);
-        let same_arm =
-            |op: Op| own.is_some_and(|own| body.parent(op).is_some_and(|r| body.is_inside(r, own)));
+        let same_arm = |op: Op| own.is_some_and(|own| body.is_nested_in(op, own));
         once && later.all(same_arm)
     })
 }

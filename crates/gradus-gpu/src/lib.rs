@@ -39,7 +39,6 @@ mod cooperative;
 mod fission;
 mod grid_to_loops;
 mod host_launches;
-mod min_cut;
 mod opt;
 mod report;
 mod warp;

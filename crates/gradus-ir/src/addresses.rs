@@ -2,7 +2,7 @@
 //!
 //! Alias analyses, passes and lowering read addresses in this form.
 
-use crate::{Body, Layout, Op, OpKind, Type, Unit, Value};
+use crate::{Body, CastOp, Layout, Op, OpKind, Type, Unit, Value};
 
 /// An address as base + Σ index·stride + offset, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +13,24 @@ pub struct Address {
     pub offset: i64,
     /// Pairs of index (sign-extended to the pointer's width) and stride in bytes.
     pub terms: Vec<(Value, i64)>,
+}
+
+impl Body {
+    /// Returns the value from which [`OpKind::Addr`] ops compute an address.
+    pub fn address_base(&self, mut address: Value) -> Value {
+        while let Some(op) = self.def_op(address)
+            && matches!(self.kind(op), OpKind::Addr { .. })
+        {
+            address = self.operand(op, 0);
+        }
+        address
+    }
+
+    /// Returns the operand of the cast `cast` that defines a value.
+    pub fn cast_operand(&self, value: Value, cast: CastOp) -> Option<Value> {
+        let op = self.def_op(value)?;
+        (*self.kind(op) == OpKind::Cast(cast)).then(|| self.operand(op, 0))
+    }
 }
 
 impl Layout {

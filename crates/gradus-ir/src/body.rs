@@ -566,18 +566,6 @@ impl Body {
             self.slot_mut(n).prev = prev;
         }
     }
-
-    /// Returns whether `inner` equals `outer` or is nested in `outer`.
-    pub fn is_inside(&self, inner: Region, outer: Region) -> bool {
-        let mut at = Some(inner);
-        while let Some(region) = at {
-            if region == outer {
-                return true;
-            }
-            at = self.enclosing(region);
-        }
-        false
-    }
 }
 
 /// Pre-order iterator over ops, see [`Body::walk`].

@@ -1,8 +1,8 @@
-//! Constants of a body: creates the value of an interned constant, and reads integer constants.
+//! Constants of a body: creates the value of an interned constant, and reads constants.
 //!
 //! `body.rs` is below the unit and knows ids of constants only; this file looks the ids up in the unit.
 
-use crate::{Body, ConstId, ConstKind, Definition, Unit, Value};
+use crate::{Body, ConstId, ConstKind, Definition, FuncId, Unit, Value};
 
 impl Body {
     /// Returns the value of constant `id` in this body, created on first use.
@@ -24,5 +24,34 @@ impl Body {
             ConstKind::Zero => Some(0),
             _ => None,
         }
+    }
+
+    /// Returns the kind of a constant; `None` for results and parameters.
+    pub fn const_kind<'u>(&self, unit: &'u Unit, value: Value) -> Option<&'u ConstKind> {
+        Some(&unit.constant(self.as_const(value)?).kind)
+    }
+
+    /// Returns the function whose address a value is.
+    pub fn as_function(&self, unit: &Unit, value: Value) -> Option<FuncId> {
+        match self.const_kind(unit, value)? {
+            ConstKind::Func(func) => Some(*func),
+            _ => None,
+        }
+    }
+
+    /// Returns whether a value is the null pointer, or another zero constant of [`ConstKind::Zero`].
+    pub fn is_null(&self, unit: &Unit, value: Value) -> bool {
+        self.const_kind(unit, value) == Some(&ConstKind::Zero)
+    }
+
+    /// Returns whether a value is the constant poison.
+    pub fn is_poison(&self, unit: &Unit, value: Value) -> bool {
+        self.const_kind(unit, value) == Some(&ConstKind::Poison)
+    }
+
+    /// Returns whether a value is the constant undef or poison.
+    pub fn is_undef_or_poison(&self, unit: &Unit, value: Value) -> bool {
+        let kind = self.const_kind(unit, value);
+        matches!(kind, Some(ConstKind::Undef | ConstKind::Poison))
     }
 }

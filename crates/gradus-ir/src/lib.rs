@@ -10,6 +10,9 @@
 #![deny(missing_docs)]
 
 mod addresses;
+mod ancestors;
+#[cfg(test)]
+mod ancestors_tests;
 mod attrs;
 mod body;
 mod body_constants;
@@ -26,6 +29,7 @@ mod known_functions;
 mod layout;
 mod meta;
 pub mod mutant;
+mod near_name;
 mod op_table;
 mod ops;
 mod result_types;
@@ -45,6 +49,7 @@ pub use entity::{Arena, Entity};
 pub use internal_error::internal_error;
 pub use layout::Layout;
 pub use meta::{AliasScope, Meta, TbaaStructMember, TbaaTag, TbaaType};
+pub use near_name::nearest_name;
 pub use op_table::{Count, EffectClass, OpRow};
 pub use ops::{
     Access, AllocaInfo, AllocaStorage, Atomicity, BarrierScope, BinaryOp, CallInfo, CastOp, Flags,

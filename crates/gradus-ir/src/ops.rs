@@ -488,6 +488,10 @@ impl OpKind {
                 | Addr { .. }
         )
     }
+    /// Returns whether the op is a sequential loop: `for` or `loop`.
+    pub fn is_loop(&self) -> bool {
+        matches!(self, OpKind::For { .. } | OpKind::Loop { .. })
+    }
     /// Returns whether the op's region is the code of a strand: a task, an iteration or a rank.
     pub fn is_strand_op(&self) -> bool {
         use OpKind::*;

@@ -371,10 +371,17 @@ impl Unit {
     /// Returns the direct callee of a `call` or `invoke`.
     pub fn callee(&self, body: &Body, op: crate::Op) -> Option<FuncId> {
         body.kind(op).call_info()?;
-        match self.constant(body.as_const(body.operand(op, 0))?).kind {
-            ConstKind::Func(func) => Some(func),
-            _ => None,
-        }
+        body.as_function(self, body.operand(op, 0))
+    }
+    /// Returns whether a function, or a function from which it is derived, has a function attribute.
+    pub fn origin_has_attribute(&self, func: FuncId, name: &str) -> bool {
+        let derived_from = |func: &FuncId| self.functions[*func].derived_from;
+        let mut origins = std::iter::successors(Some(func), derived_from);
+        origins.any(|func| {
+            self.attrs(self.functions[func].attrs)
+                .function(name)
+                .is_some()
+        })
     }
     /// Returns the arguments of a `call` or `invoke`, without callee and bundle operands.
     pub fn call_args(&self, body: &Body, op: crate::Op) -> Vec<crate::Value> {

@@ -46,7 +46,7 @@ fn atomic_reductions(unit: &Unit, body: &Body, slot: Op) -> Vec<AtomicReduction>
             OpKind::AtomicRmw(..) => used.index == 0,
             OpKind::Store(_) => used.index == 1,
             OpKind::Call(_) => {
-                let known = unit.callee(body, used.op).and_then(|f| unit.known(f));
+                let known = unit.known_callee(body, used.op);
                 matches!(known, Some(ExternalFn::Marker(_)))
             }
             _ => false,
@@ -84,13 +84,10 @@ fn atomic_reductions(unit: &Unit, body: &Body, slot: Op) -> Vec<AtomicReduction>
 
 /// Returns the ops around `op` that run their regions as strands, innermost first, up to the region of `slot`.
 fn enclosing_strand_ops(body: &Body, op: Op, slot: Op) -> Vec<Op> {
-    let end = body.parent(slot);
-    let around = |op: &Op| {
-        let region = body.parent(*op).filter(|r| Some(*r) != end)?;
-        body.owner(region)
-    };
-    std::iter::successors(around(&op), around)
-        .filter(|op| body.kind(*op).is_strand_op())
+    let end = body.parent(slot).and_then(|region| body.owner(region));
+    body.ancestors(op)
+        .take_while(|at| Some(*at) != end)
+        .filter(|at| body.kind(*at).is_strand_op())
         .collect()
 }
 

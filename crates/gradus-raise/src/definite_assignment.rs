@@ -217,7 +217,7 @@ impl AssignmentWalk<'_> {
             let value = args.get(at)?;
             u64::try_from(body.as_int(unit, *value)?).ok()
         };
-        match unit.callee(body, op).and_then(|func| unit.known(func)) {
+        match unit.known_callee(body, op) {
             Some(ExternalFn::Marker(CompilerIntrinsic::LifetimeStart)) => {
                 let begins = args
                     .iter()

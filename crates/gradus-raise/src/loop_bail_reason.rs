@@ -63,9 +63,7 @@ fn condition_ops(body: &Body, region: Region) -> Vec<Op> {
         .collect();
     let (mut seen, mut found): (HashSet<Value>, Vec<Op>) = (HashSet::new(), Vec::new());
     while let Some(value) = open.pop() {
-        let inside = body
-            .region_of(value)
-            .is_some_and(|r| body.is_inside(r, region));
+        let inside = body.is_defined_in(value, region);
         let Some(op) = body.def_op(value).filter(|_| inside && seen.insert(value)) else {
             continue;
         };

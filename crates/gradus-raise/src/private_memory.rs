@@ -5,11 +5,9 @@ use crate::capture::may_capture;
 use crate::definite_assignment::is_written_first;
 use crate::reach::Reach;
 use crate::report::{RaiseResult, reason};
-use crate::runtime_calls::openmp_function;
 use crate::thread_private;
 use crate::thread_private::RankAndLoop;
 use gradus_edit::{ValueMap, clone_op_within};
-use gradus_ir::externals::{CompilerIntrinsic, ExternalFn};
 use gradus_ir::{AllocaStorage, Body, Builder, Op, OpKind, Region, Type, Unit, Value};
 use std::collections::HashSet;
 
@@ -160,16 +158,7 @@ fn is_only_work_of_rank(unit: &Unit, body: &Body, level: &[Op], op: Op) -> bool 
 
 /// Returns true if `op` stores an address within the allocation, or is a call that may capture one.
 fn may_capture_slot(unit: &Unit, body: &Body, alloca: Op, op: Op) -> bool {
-    let is_in = |value: Value| {
-        let mut at = value;
-        while let Some(op) = body.def_op(at) {
-            match body.kind(op) {
-                OpKind::Addr { .. } => at = body.operand(op, 0),
-                _ => return op == alloca,
-            }
-        }
-        false
-    };
+    let is_in = |value: Value| body.def_op(body.address_base(value)) == Some(alloca);
     match body.kind(op) {
         OpKind::Store(_) => is_in(body.operand(op, 0)),
         OpKind::Call(_) | OpKind::Invoke(_) => {
@@ -190,13 +179,11 @@ fn may_capture_slot(unit: &Unit, body: &Body, alloca: Op, op: Op) -> bool {
 fn is_used_by_one_loop(unit: &Unit, body: &Body, team: Region, alloca: Op, op: Op) -> bool {
     let is_inside = |user: &Op| outermost_share_for(body, *user) == Some(op);
     let mut users = users(body, alloca).into_iter();
-    let mut around = std::iter::successors(body.parent(op), |region| body.enclosing(*region));
-    let mut owners = around.by_ref().take_while(|region| *region != team);
-    users.all(|user| is_inside(&user) || marker(unit, body, user).is_some())
-        && owners.all(|region| {
-            let owner = body.owner(region).map(|owner| body.kind(owner));
-            matches!(owner, Some(OpKind::If | OpKind::Switch(_)))
-        })
+    let mut owners = body
+        .ancestors(op)
+        .take_while(|owner| Some(*owner) != body.owner(team));
+    users.all(|user| is_inside(&user) || unit.marker_callee(body, user).is_some())
+        && owners.all(|owner| matches!(body.kind(owner), OpKind::If | OpKind::Switch(_)))
 }
 
 /// Checks that iterations of worksharing loops write each byte of the allocation before any read, or start its
@@ -207,7 +194,7 @@ fn check_initialized_first(unit: &Unit, body: &Body, alloca: Op, op: Op) -> Rais
         match outermost_share_for(body, user) {
             Some(around) if loops.contains(&around) => {}
             Some(around) => loops.push(around),
-            None if marker(unit, body, user).is_some() => {}
+            None if unit.marker_callee(body, user).is_some() => {}
             None => {
                 let text = "thread-private memory is used both here and in loop iterations";
                 return Err(reason(unit, body, user, text));
@@ -221,22 +208,8 @@ fn check_initialized_first(unit: &Unit, body: &Body, alloca: Op, op: Op) -> Rais
 
 /// Returns the outermost worksharing loop around `op`.
 fn outermost_share_for(body: &Body, op: Op) -> Option<Op> {
-    let mut found = None;
-    let mut at = body.parent(op);
-    while let Some(region) = at {
-        let owner = body.owner(region);
-        let is_shared = |o: &Op| matches!(body.kind(*o), OpKind::ShareFor { .. });
-        found = owner.filter(is_shared).or(found);
-        at = owner.and_then(|o| body.parent(o));
-    }
-    found
-}
-
-fn marker(unit: &Unit, body: &Body, op: Op) -> Option<CompilerIntrinsic> {
-    match unit.known(unit.callee(body, op)?) {
-        Some(ExternalFn::Marker(id)) => Some(id),
-        _ => None,
-    }
+    let is_shared = |at: &Op| matches!(body.kind(*at), OpKind::ShareFor { .. });
+    body.ancestors(op).filter(is_shared).last()
 }
 
 /// Returns true if iterations only read the allocation, through addresses that do not escape.
@@ -250,11 +223,11 @@ fn is_only_read(unit: &Unit, body: &Body, alloca: Op, inside: &HashSet<Op>) -> b
                 OpKind::Load(_) => {}
                 _ if !inside.contains(&op) => match body.kind(op) {
                     OpKind::Store(_) if used.index == 1 => {}
-                    OpKind::Call(_) if marker(unit, body, op).is_some() => {}
-                    OpKind::Call(_) if openmp_function(unit, body, op).is_none() => {}
+                    OpKind::Call(_) if unit.marker_callee(body, op).is_some() => {}
+                    OpKind::Call(_) if unit.openmp_callee(body, op).is_none() => {}
                     _ => return false,
                 },
-                OpKind::Call(_) if marker(unit, body, op).is_some() => return false,
+                OpKind::Call(_) if unit.marker_callee(body, op).is_some() => return false,
                 _ => return false,
             }
         }

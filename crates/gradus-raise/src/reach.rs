@@ -4,7 +4,6 @@
 //! Place: the survey fills [`Reach`] from the properties of single ops; folding of teams queries ops, which
 //! combines the op's own property with the summary of its callee.
 
-use crate::runtime_calls::openmp_function;
 use gradus_ir::externals::{ExternalFn, OpenMpFn};
 use gradus_ir::{Body, Definition, FuncId, Op, OpKind, Unit};
 use std::collections::HashSet;
@@ -37,7 +36,7 @@ pub(crate) fn may_distinguish_ranks(unit: &Unit, body: &Body, op: Op, reach: &Re
     }
     match unit.callee(body, op) {
         Some(func) => {
-            reach.distinguishing.contains(&func) || openmp_function(unit, body, op).is_some()
+            reach.distinguishing.contains(&func) || unit.openmp_callee(body, op).is_some()
         }
         None => reach.pointer_may_distinguish,
     }
@@ -88,9 +87,8 @@ pub(crate) fn may_call_waiting(unit: &Unit, body: &Body, op: Op) -> bool {
 /// Returns true if `op` reads in a loop a location that another thread may write: a possible spin wait.
 /// Included are loops controlled by values read in a critical region or by a callee with atomic loads.
 pub(crate) fn rereads_in_loop(unit: &Unit, body: &Body, op: Op) -> bool {
-    let owner = |op: &Op| body.owner(body.parent(*op)?);
     let is_loop = |op: &Op| matches!(body.kind(*op), OpKind::Loop { .. });
-    let mut around = std::iter::successors(owner(&op), owner).filter(is_loop);
+    let mut around = body.ancestors(op).filter(is_loop);
     if is_atomic_load(body, op) {
         return around.next().is_some();
     }
@@ -123,7 +121,7 @@ fn is_atomic_load(body: &Body, op: Op) -> bool {
 }
 
 fn is_critical(unit: &Unit, body: &Body, op: Op) -> bool {
-    let known = || unit.callee(body, op).and_then(|func| unit.known(func));
+    let known = || unit.known_callee(body, op);
     matches!(body.kind(op), OpKind::Critical(_))
         || known() == Some(ExternalFn::OpenMp(OpenMpFn::Critical))
 }
@@ -137,9 +135,7 @@ fn condition_reads_memory(unit: &Unit, body: &Body, lp: Op) -> bool {
     };
     let (mut open, mut seen) = (vec![body.operand(end, 0)], HashSet::new());
     while let Some(value) = open.pop() {
-        let inside = body
-            .region_of(value)
-            .is_some_and(|r| body.is_inside(r, region));
+        let inside = body.is_defined_in(value, region);
         if !inside || !seen.insert(value) {
             continue;
         }

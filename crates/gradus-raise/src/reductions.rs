@@ -10,7 +10,6 @@
 //! the operation, or from the start value for min/max, which is idempotent.
 
 use gradus_edit::{MinMax, ValueMap, clone_op_within, integer_min_max, is_pure};
-use gradus_ir::externals::ExternalFn;
 use gradus_ir::{BinaryOp, Body, Builder, ConstKind, Op, OpKind, ReduceOp, Unit, Value};
 use std::collections::HashSet;
 
@@ -53,7 +52,7 @@ pub(crate) fn of_loop(unit: &Unit, body: &Body, op: Op) -> Vec<Reduction> {
                 found.extend(parts.unwrap_or_default());
             }
             OpKind::Load(_) | OpKind::Barrier(_) => {}
-            OpKind::Call(_) if is_marker(unit, body, next) => {}
+            OpKind::Call(_) if unit.marker_callee(body, next).is_some() => {}
             OpKind::Store(_) => {
                 // The runtime's list of reduction variables.
                 let slot = body.def_op(body.operand(next, 1));
@@ -72,27 +71,8 @@ pub(crate) fn of_loop(unit: &Unit, body: &Body, op: Op) -> Vec<Reduction> {
 
 /// Returns the branch whose arm ends with `op`.
 fn branch_ending_with(body: &Body, op: Op) -> Option<Op> {
-    let branch = body.parent(op).and_then(|r| body.owner(r))?;
+    let branch = body.parent_op(op)?;
     matches!(body.kind(branch), OpKind::If).then_some(branch)
-}
-
-/// Returns true if `value` is available before `op`.
-fn is_available_before(body: &Body, value: Value, op: Op) -> bool {
-    let Some(def) = body.def_op(value) else {
-        return true;
-    };
-    let mut at = Some(op);
-    while let Some(op) = at {
-        let mut before = body.prev(op);
-        while let Some(earlier) = before {
-            if earlier == def {
-                return true;
-            }
-            before = body.prev(earlier);
-        }
-        at = body.parent(op).and_then(|r| body.owner(r));
-    }
-    false
 }
 
 /// Returns true if the critical region contains only the given reductions.
@@ -111,11 +91,6 @@ pub(crate) fn contains_only_reductions<'r>(
         && body.ops_in(body.op_regions(critical)[0]).all(|op| {
             known.contains(&op) || matches!(body.kind(op), OpKind::Yield) || is_pure(unit, body, op)
         })
-}
-
-fn is_marker(unit: &Unit, body: &Body, op: Op) -> bool {
-    let known = unit.callee(body, op).and_then(|func| unit.known(func));
-    matches!(known, Some(ExternalFn::Marker(_)))
 }
 
 /// Returns the reductions of a critical region: every store must be a reduction.
@@ -138,11 +113,11 @@ fn reductions_of_critical(
         let address = body.operand(write, 1);
         let (total, gathered, between) = decompose_combination(unit, body, write)?;
         // The total is read at the stored address, which is defined outside.
-        if body.operand(total, 0) != address || !is_available_before(body, address, op) {
+        if body.operand(total, 0) != address || !body.dominates(address, op) {
             return None;
         }
         let slot = body.def_op(body.operand(gathered, 0))?;
-        let before = is_available_before(body, body.result(gathered), op);
+        let before = body.dominates(body.result(gathered), op);
         let here = body.parent(total) == Some(region);
         if before || !here || !matches!(body.kind(slot), OpKind::Alloca(_)) {
             return None;
@@ -221,11 +196,11 @@ fn start_value_store(
         match body.kind(user) {
             _ if inside.contains(&user) => {}
             OpKind::Load(_) if user == gathered => {}
-            OpKind::Call(_) if is_marker(unit, body, user) => {}
+            OpKind::Call(_) if unit.marker_callee(body, user).is_some() => {}
             OpKind::Store(access) if used.index == 1 && access.is_plain() && found.is_none() => {
                 let mut at = op;
                 while body.parent(at) != body.parent(user) {
-                    at = body.parent(at).and_then(|r| body.owner(r))?;
+                    at = body.parent_op(at)?;
                     if !matches!(body.kind(at), OpKind::If) {
                         return None;
                     }
@@ -249,12 +224,7 @@ fn start_value_store(
 
 /// Returns true if the store is to memory never read.
 fn is_unread_store(unit: &Unit, body: &Body, store: Op) -> bool {
-    let mut base = body.operand(store, 1);
-    while let Some(op) = body.def_op(base)
-        && matches!(body.kind(op), OpKind::Addr { .. })
-    {
-        base = body.operand(op, 0);
-    }
+    let base = body.address_base(body.operand(store, 1));
     let Some(alloca) = body
         .def_op(base)
         .filter(|o| matches!(body.kind(*o), OpKind::Alloca(_)))
@@ -267,7 +237,7 @@ fn is_unread_store(unit: &Unit, body: &Body, store: Op) -> bool {
             match body.kind(used.op) {
                 OpKind::Addr { .. } => open.push(body.result(used.op)),
                 OpKind::Store(_) if used.index == 1 => {}
-                OpKind::Call(_) if is_marker(unit, body, used.op) => {}
+                OpKind::Call(_) if unit.marker_callee(body, used.op).is_some() => {}
                 _ => return false,
             }
         }

@@ -46,14 +46,6 @@ impl RuntimeCalls {
     }
 }
 
-/// Returns the OpenMP function that `op` calls.
-pub(crate) fn openmp_function(unit: &Unit, body: &Body, op: Op) -> Option<OpenMpFn> {
-    match unit.known(unit.callee(body, op)?) {
-        Some(ExternalFn::OpenMp(id)) => Some(id),
-        _ => None,
-    }
-}
-
 /// Returns the source location of a runtime call: the debug location, or the location argument of the call
 /// (`;file;function;line;column;;`).
 pub(crate) fn span_of(unit: &Unit, body: &Body, op: Op) -> Option<SourceSpan> {
@@ -92,14 +84,6 @@ fn location_argument(unit: &Unit, body: &Body, op: Op) -> Option<SourceSpan> {
 pub(crate) fn global_value(unit: &Unit, body: &Body, value: Value) -> Option<GlobalId> {
     match unit.constant(body.as_const(value)?).kind {
         ConstKind::Global { global, offset: 0 } => Some(global),
-        _ => None,
-    }
-}
-
-/// Returns the function that `value` names.
-pub(crate) fn function_value(unit: &Unit, body: &Body, value: Value) -> Option<FuncId> {
-    match unit.constant(body.as_const(value)?).kind {
-        ConstKind::Func(func) => Some(func),
         _ => None,
     }
 }

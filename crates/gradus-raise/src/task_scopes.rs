@@ -44,17 +44,12 @@ pub(crate) fn insert_scopes(unit: &mut Unit, body: &mut Body) {
     }
 }
 
-fn in_scope(body: &Body, op: Op) -> bool {
-    let strand = strand_region(body, op);
-    let mut at = body.parent(op);
-    while let Some(region) = at.filter(|r| *r != strand) {
-        let owner = body.owner(region);
-        if owner.is_some_and(|o| matches!(body.kind(o), OpKind::Scope)) {
-            return true;
-        }
-        at = owner.and_then(|o| body.parent(o));
-    }
-    false
+/// Returns true if a scope of the op's strand encloses `op`.
+pub(crate) fn in_scope(body: &Body, op: Op) -> bool {
+    let strand = body.owner(strand_region(body, op));
+    body.ancestors(op)
+        .take_while(|at| Some(*at) != strand)
+        .any(|at| matches!(body.kind(at), OpKind::Scope))
 }
 
 /// Inserts one scope for the tasks of a strand, minimal if the strand's last task op is a sync.

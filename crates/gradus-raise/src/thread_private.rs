@@ -115,7 +115,7 @@ impl RankAndLoop<'_> {
             },
             OpKind::AtomicRmw(..) | OpKind::CmpXchg { .. } => ways.changed |= inside,
             OpKind::Call(_) | OpKind::Invoke(_) => {
-                let known = self.unit.callee(body, op).and_then(|f| self.unit.known(f));
+                let known = self.unit.known_callee(body, op);
                 let plain = match known {
                     Some(ExternalFn::Marker(_)) => return None,
                     Some(ExternalFn::Memory(m)) => m.allocation().is_none(),
@@ -133,14 +133,8 @@ impl RankAndLoop<'_> {
 
     /// Returns true if the address is within a slot.
     fn is_slot(&self, address: Value) -> bool {
-        let mut at = address;
-        while let Some(op) = self.body.def_op(at) {
-            match self.body.kind(op) {
-                OpKind::Addr { .. } => at = self.body.operand(op, 0),
-                _ => return self.slots.contains(&op),
-            }
-        }
-        false
+        let base = self.body.def_op(self.body.address_base(address));
+        base.is_some_and(|op| self.slots.contains(&op))
     }
 
     /// Returns true if an op of an iteration may modify memory behind an address stored in a slot.
@@ -184,6 +178,6 @@ impl RankAndLoop<'_> {
 
 /// Returns true if `op` allocates heap memory.
 pub(crate) fn is_allocation(unit: &Unit, body: &Body, op: Op) -> bool {
-    let known = unit.callee(body, op).and_then(|func| unit.known(func));
+    let known = unit.known_callee(body, op);
     matches!(known, Some(ExternalFn::Memory(id)) if id.allocation().is_some())
 }

@@ -31,9 +31,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 pub(crate) use crate::analysis::body_facts::build::FactsBuilder;
 pub use crate::analysis::body_facts::early_availability::EarlyLength;
-pub(crate) use crate::analysis::body_facts::exclusive_adds::{
-    is_allocated_in_iteration, is_independent,
-};
+pub(crate) use crate::analysis::body_facts::exclusive_adds::is_allocated_in_iteration;
 pub(crate) use crate::analysis::body_facts::forward_slice::forward_slice;
 pub(crate) use crate::analysis::body_facts::loop_info::trips;
 pub use crate::analysis::body_facts::recomputable_loops::RecomputableLoop;

@@ -205,7 +205,7 @@ fn function(unit: &Unit, body: &Body, op: Op) -> Option<Function> {
         OpKind::Cast(CastOp::FPToUI | CastOp::FPToSI | CastOp::UIToFP | CastOp::SIToFP) => {
             Function::LocallyConstant
         }
-        OpKind::Call(_) => match unit.known(unit.callee(body, op)?)? {
+        OpKind::Call(_) => match unit.known_callee(body, op)? {
             ExternalFn::Math(f) => Function::Math(f),
             ExternalFn::MathOut(MultiResultMathFn::SincosPair) => Function::Sincos,
             ExternalFn::MathOut(MultiResultMathFn::SincospiPair) => Function::Sincospi,

@@ -2,7 +2,6 @@
 //!
 //! Runs on the primal before any analysis and preserves the meaning of the primal.
 
-use crate::emit::libc;
 use gradus_ir::{AttrValue, Body, Builder, FuncId, Op, TypeId, Unit, Value};
 
 /// Copies every `byval` parameter of `func` at the beginning of `body`, the function's body. Returns the
@@ -24,7 +23,7 @@ pub fn expand_by_value(unit: &mut Unit, func: FuncId, body: &mut Body) -> usize 
     for &(param, ty) in &params {
         let users: Vec<(Op, usize)> = body.uses(param).map(|u| (u.op, u.index as usize)).collect();
         let size = unit.layout.size_bytes(unit, ty);
-        let memcpy = libc::memcpy_function(unit);
+        let memcpy = gradus_edit::declare_memcpy(unit);
         let mut b = Builder::new(unit, body);
         b.set_insertion_before(first);
         let copy = b.alloca(ty);

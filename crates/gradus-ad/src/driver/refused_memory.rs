@@ -55,7 +55,7 @@ fn size_of(unit: &Unit, body: &Body, op: Op) -> Option<Size> {
     if !matches!(body.kind(op), OpKind::Call(_)) {
         return None;
     }
-    let ExternalFn::Memory(function) = unit.known(unit.callee(body, op)?)? else {
+    let ExternalFn::Memory(function) = unit.known_callee(body, op)? else {
         return None;
     };
     let allocation = function.allocation()?;
@@ -198,7 +198,7 @@ mod tests {
         let ty = unit.types.func(ptr, vec![long]);
         let mut body = Body::new(&[long]);
         let size = body.params()[0];
-        let malloc = libc::malloc_function(&mut unit);
+        let malloc = gradus_edit::declare_malloc(&mut unit);
         let mut b = Builder::new(&mut unit, &mut body);
         b.call(malloc, &[size]);
         let block = libc::private_block(&mut b, size);

@@ -1,6 +1,6 @@
 //! Report of one derivative: active values, saved values with reasons, and cost.
 
-use crate::analysis::body_facts::{BodyFacts, is_independent};
+use crate::analysis::body_facts::BodyFacts;
 use crate::analysis::forward_value::{Availability, Node, defining_region};
 use crate::analysis::program_facts::ProgramFacts;
 use crate::emit::parallel_loops::ParallelLoop;
@@ -133,7 +133,7 @@ impl Report {
                 one.is_concurrent = true;
                 continue;
             };
-            one.is_concurrent = is_independent(derivative, mirror);
+            one.is_concurrent = derivative.is_independent(mirror);
             if !one.is_concurrent {
                 let atomic = std::mem::take(&mut one.adds[1]);
                 one.adds[0].extend(atomic);
@@ -298,7 +298,7 @@ fn affine_text(unit: &Unit, facts: &BodyFacts<'_>, value: Value) -> Option<Strin
                 more = more.wrapping_sub(constant(1)?);
                 body.operand(op, 0)
             }
-            OpKind::Call(_) => match unit.callee(body, op).and_then(|f| unit.known(f))? {
+            OpKind::Call(_) => match unit.known_callee(body, op)? {
                 ExternalFn::Integer(IntFn::Smax | IntFn::Umax) => {
                     constant(2)?;
                     body.operand(op, 1)
@@ -328,10 +328,7 @@ fn count_arithmetic(unit: &Unit, body: &Body) -> (usize, f64) {
         let counts = match body.kind(op) {
             OpKind::Binary(op) => op.is_float(),
             OpKind::FNeg => true,
-            OpKind::Call(_) => matches!(
-                unit.callee(body, op).and_then(|f| unit.known(f)),
-                Some(ExternalFn::Math(_))
-            ),
+            OpKind::Call(_) => matches!(unit.known_callee(body, op), Some(ExternalFn::Math(_))),
             _ => false,
         };
         if counts {

@@ -85,7 +85,7 @@ fn combined(
     };
     let parts = emit_reverse_pass(out, inputs, signature, replay);
     if let Some(block) = block {
-        let free = libc::free_function(out.unit);
+        let free = gradus_edit::declare_free(out.unit);
         out.build().call(free, &[block]);
     }
     emit_return(
@@ -221,7 +221,7 @@ fn build_reverse(
     };
     let adjoints = emit_reverse_pass(out, inputs, signature, replay);
     if inputs.variant.tape != TapeOwner::UserMemory {
-        let free = libc::free_function(out.unit);
+        let free = gradus_edit::declare_free(out.unit);
         out.build().call(free, &[block]);
     }
     emit_return(

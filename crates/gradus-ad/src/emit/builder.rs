@@ -2,8 +2,8 @@
 
 use crate::emit::parallel_loops::ParallelLoop;
 use gradus_ir::{
-    Access, Body, Builder, CastOp, Flags, LocId, Meta, MetaId, Op, OpKind, Region, ScopeId, TypeId,
-    Unit, Value,
+    Access, Body, Builder, Flags, LocId, Meta, MetaId, Op, OpKind, Region, ScopeId, TypeId, Unit,
+    Value,
 };
 use smallvec::SmallVec;
 
@@ -155,7 +155,7 @@ impl<'u> DerivativeBuilder<'u> {
     }
     /// Emits a `memset` of `bytes` bytes to zero.
     pub fn zero_bytes(&mut self, at: Value, bytes: Value, space: MemorySpace) {
-        let memset = crate::emit::libc::memset_function(self.unit);
+        let memset = gradus_edit::declare_memset(self.unit);
         let (byte, bit) = (self.unit.types.int(8), self.unit.types.int(1));
         let zero = self.build().zero(byte);
         let no = self.build().zero(bit);
@@ -179,13 +179,7 @@ const ALIGN_BYTES_MAX: u32 = 8;
 
 /// Emits an unsigned integer as 64 bits.
 pub fn widen(out: &mut DerivativeBuilder<'_>, value: Value) -> Value {
-    let wide = out.unit.types.int(64);
-    let ty = out.body.ty(value);
-    let op = match out.unit.types.int_bits(ty) {
-        Some(bits) if bits > 64 => CastOp::Trunc,
-        _ => CastOp::ZExt,
-    };
-    out.build().cast(op, value, wide)
+    gradus_edit::to_i64(&mut out.build(), value)
 }
 
 /// Returns nothing, one value, or a struct of several values.

@@ -1,7 +1,7 @@
-//! Declarations of the C library's functions, allocation of zeroed blocks, and messages that end the program,
-//! for derivatives.
+//! Functions of the C library for derivatives: zeroed private blocks and their sizes, and messages that end the program.
 
 use crate::emit::builder::{DerivativeBuilder, widen};
+use gradus_edit::{declare_calloc, declare_malloc};
 use gradus_ir::externals::{AllocationSize, DERIVATIVE_BLOCK_NAME};
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{
@@ -10,43 +10,6 @@ use gradus_ir::{
 
 /// File descriptor of standard error.
 pub const STANDARD_ERROR: i128 = 2;
-
-/// Declares `malloc`.
-pub fn malloc_function(unit: &mut Unit) -> FuncId {
-    let (ptr, long) = (unit.types.ptr(), unit.types.int(64));
-    let ty = unit.types.func(ptr, vec![long]);
-    unit.declare("malloc", ty, AttrSet::default())
-}
-
-/// Declares `calloc`.
-pub fn calloc_function(unit: &mut Unit) -> FuncId {
-    let (ptr, long) = (unit.types.ptr(), unit.types.int(64));
-    let ty = unit.types.func(ptr, vec![long, long]);
-    unit.declare("calloc", ty, AttrSet::default())
-}
-
-/// Declares `free`.
-pub fn free_function(unit: &mut Unit) -> FuncId {
-    let (ptr, void) = (unit.types.ptr(), unit.types.void());
-    let ty = unit.types.func(void, vec![ptr]);
-    unit.declare("free", ty, AttrSet::default())
-}
-
-/// Declares `llvm.memset` with a 64-bit length.
-pub fn memset_function(unit: &mut Unit) -> FuncId {
-    let (ptr, byte, long) = (unit.types.ptr(), unit.types.int(8), unit.types.int(64));
-    let (bit, void) = (unit.types.int(1), unit.types.void());
-    let ty = unit.types.func(void, vec![ptr, byte, long, bit]);
-    unit.declare("llvm.memset.p0.i64", ty, AttrSet::default())
-}
-
-/// Declares `llvm.memcpy` with a 64-bit length.
-pub fn memcpy_function(unit: &mut Unit) -> FuncId {
-    let (ptr, long) = (unit.types.ptr(), unit.types.int(64));
-    let (bit, void) = (unit.types.int(1), unit.types.void());
-    let ty = unit.types.func(void, vec![ptr, ptr, long, bit]);
-    unit.declare("llvm.memcpy.p0.p0.i64", ty, AttrSet::default())
-}
 
 /// Declares a function of the C library. Returns `None` if the program defines a function of that name, or
 /// declares the function with another type.
@@ -87,7 +50,7 @@ pub fn emit_abort(b: &mut Builder<'_>) {
 
 /// Allocates `bytes` bytes of heap memory that is private to the derivative.
 pub fn private_block(b: &mut Builder<'_>, bytes: Value) -> Value {
-    let malloc = malloc_function(b.unit);
+    let malloc = declare_malloc(b.unit);
     let call = b.call(malloc, &[bytes]);
     mark_private(b.body, call)
 }
@@ -97,7 +60,7 @@ pub fn zeroed_private_block(out: &mut DerivativeBuilder<'_>, bytes: Value) -> Va
     if is_planted(Mutant::HeapShadowNotZeroed) {
         return private_block(&mut out.build(), bytes);
     }
-    let calloc = calloc_function(out.unit);
+    let calloc = declare_calloc(out.unit);
     let one = out.build().i64(1);
     let call = out.build().call(calloc, &[one, bytes]);
     mark_private(&mut out.body, call)

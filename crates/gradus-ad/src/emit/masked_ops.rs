@@ -23,8 +23,7 @@ pub struct MaskedAccess {
 /// Decomposes a call of a masked load or store. Loads are `ptr, [align,] mask, passthru`, stores are `value,
 /// ptr, [align,] mask`.
 pub fn match_masked_access(unit: &Unit, body: &Body, op: Op) -> Option<MaskedAccess> {
-    let Some(ExternalFn::Masked(function)) = unit.callee(body, op).and_then(|f| unit.known(f))
-    else {
+    let Some(ExternalFn::Masked(function)) = unit.known_callee(body, op) else {
         return None;
     };
     let args = unit.call_args(body, op);

@@ -78,8 +78,7 @@ impl ForwardPass<'_, '_, '_, '_> {
     ) -> Op {
         let body = self.facts.body;
         let others = self.results_except_call(op);
-        let end = body.last(body.op_regions(op)[0]);
-        let returns = end.filter(|end| matches!(body.kind(*end), OpKind::Yield));
+        let returns = body.yield_of(body.op_regions(op)[0]);
         let result = given.filter(|_| returns.is_some());
         let mut types: Vec<TypeId> = result.into_iter().collect();
         types.extend(others.iter().map(|at| body.ty(body.results(op)[*at])));
@@ -135,7 +134,7 @@ impl ForwardPass<'_, '_, '_, '_> {
     /// Returns true if a `yield` ends a handler that continues after the invoke.
     pub(super) fn is_handler_end(&self, end: Op) -> bool {
         let body = self.facts.body;
-        let owner = body.parent(end).and_then(|region| body.owner(region));
+        let owner = body.parent_op(end);
         owner.is_some_and(|owner| matches!(body.kind(owner), OpKind::Invoke(_)))
     }
 

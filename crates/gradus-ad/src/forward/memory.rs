@@ -261,7 +261,7 @@ impl ForwardPass<'_, '_, '_, '_> {
             for (lane, shadow) in shadows.into_iter().enumerate() {
                 let guard = self.activity_test(ptr, lane);
                 self.when(guard, |pass| {
-                    let free = libc::free_function(pass.out.unit);
+                    let free = gradus_edit::declare_free(pass.out.unit);
                     pass.out.build().call(free, &[shadow]);
                 });
             }

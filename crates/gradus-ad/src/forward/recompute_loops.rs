@@ -97,9 +97,8 @@ impl<'a, 'f, 'u, 'p> ForwardPass<'a, 'f, 'u, 'p> {
             }
             self.save_value(param);
         }
-        let ops = std::iter::successors(body.first(region), |op| body.next(*op));
-        let mut ops: Vec<Op> = ops.filter(|op| !body.kind(*op).is_terminator()).collect();
-        ops.reverse();
+        let ops = body.ops_in_rev(region);
+        let ops: Vec<Op> = ops.filter(|op| !body.kind(*op).is_terminator()).collect();
         self.tasks.extend(ops.into_iter().map(Task::One));
         self.work();
     }

@@ -188,18 +188,13 @@ impl ForwardPass<'_, '_, '_, '_> {
     /// Returns the memory space of a plain load or store: an in-place snapshot lies on the tape.
     pub(super) fn space_of(&self, op: Op) -> MemorySpace {
         let body = self.facts.body;
-        let mut at = match body.kind(op) {
+        let at = match body.kind(op) {
             _ if self.in_place.is_empty() => return MemorySpace::Primal,
             OpKind::Load(_) => body.operand(op, 0),
             OpKind::Store(_) => body.operand(op, 1),
             _ => return MemorySpace::Primal,
         };
-        while let Some(made) = body.def_op(at)
-            && matches!(body.kind(made), OpKind::Addr { .. })
-        {
-            at = body.operand(made, 0);
-        }
-        match self.in_place.contains_key(&at) {
+        match self.in_place.contains_key(&body.address_base(at)) {
             true => MemorySpace::Tape,
             false => MemorySpace::Primal,
         }
@@ -238,7 +233,7 @@ impl ForwardPass<'_, '_, '_, '_> {
     }
 
     fn copy_to_tape(&mut self, to: Value, from: Value, bytes: Value) {
-        let memcpy = libc::memcpy_function(self.out.unit);
+        let memcpy = gradus_edit::declare_memcpy(self.out.unit);
         let bit = self.out.unit.types.int(1);
         let no = self.out.build().zero(bit);
         self.out.build().call(memcpy, &[to, from, bytes, no]);

@@ -8,7 +8,7 @@
 //! A callee in an iteration has a concurrent variant ([`Variant::concurrent`](crate::Variant)), whose adds
 //! are atomic except to private memory. Any other construct makes the reversed loop serial.
 
-use crate::analysis::body_facts::{is_allocated_in_iteration, is_independent};
+use crate::analysis::body_facts::is_allocated_in_iteration;
 use crate::emit::builder::MemorySpace;
 use crate::emit::parallel_loops::ParallelLoop;
 use crate::reverse::reverse_pass::ReversePass;
@@ -26,7 +26,7 @@ impl ReversePass<'_, '_, '_, '_> {
     /// Returns true if the insertion point lies in a reversed loop whose iterations may run concurrently.
     pub(super) fn is_in_concurrent_loop(&self) -> bool {
         let mut open = self.loops.iter().map(|open| open.reversed);
-        open.any(|mirror| is_independent(&self.out.body, mirror))
+        open.any(|mirror| self.out.body.is_independent(mirror))
     }
 
     /// Returns true if the insertion point lies in a concurrent reversed loop of two iterations. One thread
@@ -34,7 +34,7 @@ impl ReversePass<'_, '_, '_, '_> {
     pub(super) fn is_in_two_way_fork(&self) -> bool {
         let (unit, body) = (&self.out.unit, self.facts.body);
         self.loops.iter().any(|open| {
-            is_independent(&self.out.body, open.reversed)
+            self.out.body.is_independent(open.reversed)
                 && body.as_int(unit, body.operand(open.op, 0)) == Some(2)
         })
     }
@@ -58,7 +58,7 @@ impl ReversePass<'_, '_, '_, '_> {
             let shares = self.out.body.ops[open.reversed]
                 .flags
                 .has(Flags::ALLOWS_EQUAL_WRITES);
-            shares && is_independent(&self.out.body, open.reversed)
+            shares && self.out.body.is_independent(open.reversed)
         });
         open.map(|open| open.op)
     }
@@ -69,7 +69,7 @@ impl ReversePass<'_, '_, '_, '_> {
         let at_once = self
             .loops
             .iter()
-            .filter(|open| is_independent(&self.out.body, open.reversed));
+            .filter(|open| self.out.body.is_independent(open.reversed));
         let mut at_once = at_once.map(|open| open.op);
         let mut pointers = unit.call_args(body, op);
         pointers.retain(|arg| unit.types.is_ptr(body.ty(*arg)));
@@ -270,7 +270,7 @@ pub(crate) fn settle(unit: &mut Unit, made: &[ConcurrencySummary]) -> HashSet<Fu
         };
         let loops: Vec<Op> = body
             .walk(body.root())
-            .filter(|op| is_independent(&body, *op))
+            .filter(|op| body.is_independent(*op))
             .collect();
         for op in loops {
             let region = body.op_regions(op)[0];
@@ -293,8 +293,7 @@ pub(crate) fn settle(unit: &mut Unit, made: &[ConcurrencySummary]) -> HashSet<Fu
 
 /// Makes an atomic access plain, unless a concurrent loop encloses it.
 fn make_plain_if_unshared(unit: &mut Unit, body: &mut Body, op: Op, align_bytes: u32) {
-    let around = |op: &Op| body.owner(body.parent(*op)?);
-    let meets = std::iter::successors(around(&op), around).any(|op| is_independent(body, op));
+    let meets = body.ancestors(op).any(|op| body.is_independent(op));
     if meets || body.parent(op).is_none() {
         return;
     }

@@ -183,8 +183,7 @@ impl ReversePass<'_, '_, '_, '_> {
 pub(crate) fn normal_return_flag(body: &Body, op: Op) -> Option<Value> {
     let end = |number: usize| {
         let region = *body.op_regions(op).get(number)?;
-        body.last(region)
-            .filter(|end| matches!(body.kind(*end), OpKind::Yield))
+        body.yield_of(region)
     };
     let (normal, handler) = (end(0)?, end(1)?);
     let is_bit = |at: usize| {

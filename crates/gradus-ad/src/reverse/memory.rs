@@ -2,7 +2,6 @@
 //! memory.
 
 use crate::emit::builder::{Lanes, MemorySpace, widen};
-use crate::emit::libc;
 use crate::emit::masked_ops::{MaskedAccess, match_masked_access};
 use crate::reverse::reverse_pass::ReversePass;
 use crate::shadow::reverse_copy;
@@ -185,7 +184,7 @@ impl ReversePass<'_, '_, '_, '_> {
             // Not an error: the program does not use the block's address.
             return;
         };
-        let free = libc::free_function(self.out.unit);
+        let free = gradus_edit::declare_free(self.out.unit);
         let frees = !self.facts.outlives_call(op) && !is_planted(Mutant::ShadowNotFreed);
         if self.facts.has_shadow(result) && frees {
             for shadow in self.shadows_of(result) {

@@ -104,8 +104,7 @@ impl ReversePass<'_, '_, '_, '_> {
         let inside = body.op_regions(replayed)[0];
         let mut number = number;
         for (condition, when) in self.facts.guards_known_at(at, replayed) {
-            let home = body.region_of(condition);
-            if home.is_some_and(|home| body.is_inside(home, inside)) {
+            if body.is_defined_in(condition, inside) {
                 continue;
             }
             let condition = self.primal(condition);
@@ -152,7 +151,7 @@ impl ReversePass<'_, '_, '_, '_> {
             .map(|lanes| lanes[0])
             .collect();
         for base in bases {
-            let free = crate::emit::libc::free_function(self.out.unit);
+            let free = gradus_edit::declare_free(self.out.unit);
             self.out.build().call(free, &[base]);
         }
     }

@@ -207,7 +207,7 @@ impl ReversePass<'_, '_, '_, '_> {
     /// Returns the branch whose arm a yield terminates.
     fn branch_of_yield(&self, end: Op) -> Option<Op> {
         let body = self.facts.body;
-        let owner = body.parent(end).and_then(|region| body.owner(region));
+        let owner = body.parent_op(end);
         owner.filter(|op| matches!(body.kind(*op), OpKind::If | OpKind::Switch(_)))
     }
 

@@ -9,7 +9,6 @@
 //! value is carried. The results of a `loop` come from its last iteration. Their adjoints enter the first
 //! reversed iteration, and zeros enter all others.
 
-use crate::analysis::body_facts::is_independent;
 use crate::analysis::body_facts::loop_info::{LoopParts, loop_parts};
 use crate::analysis::forward_value::Node;
 use crate::context::iteration::IterationState;
@@ -221,7 +220,7 @@ impl ReversePass<'_, '_, '_, '_> {
         seeds.extend(backwards.iter().flat_map(|(_, end)| end));
         let entry = self.enter_recomputed_loop(op);
         let (mirror, region) = self.out.build().for_(trips, &seeds);
-        if is_independent(body, op) && frame.is_none() {
+        if body.is_independent(op) && frame.is_none() {
             self.mark_parallel(op, mirror);
         }
         let outside = std::mem::replace(&mut self.out.insertion_point, (region, None));
@@ -430,7 +429,7 @@ impl ReversePass<'_, '_, '_, '_> {
 
     /// Frees an array that does not lie in its tail slot.
     fn free_if_outside_slot(&mut self, room: Value, base: Value) {
-        let free = crate::emit::libc::free_function(self.out.unit);
+        let free = gradus_edit::declare_free(self.out.unit);
         let mut b = self.out.build();
         let outside = b.icmp(IntPredicate::Ne, base, room);
         choose(&mut b, outside, &[], |b, outside| {
@@ -447,7 +446,7 @@ impl ReversePass<'_, '_, '_, '_> {
         };
         match on_heap {
             true => {
-                let free = crate::emit::libc::free_function(self.out.unit);
+                let free = gradus_edit::declare_free(self.out.unit);
                 self.out.build().call(free, &[base]);
             }
             false => replay.layout.release(self.out, base),

@@ -126,7 +126,7 @@ fn sources(unit: &Unit, body: &Body, value: Value) -> SmallVec<[Value; 3]> {
         OpKind::InsertElement | OpKind::Shuffle(_) => 2,
         OpKind::ExtractElement | OpKind::ExtractValue(_) => 1,
         OpKind::Call(_) => {
-            let known = unit.callee(body, op).and_then(|f| unit.known(f));
+            let known = unit.known_callee(body, op);
             let math = matches!(known, Some(ExternalFn::Math(_)));
             return match math {
                 true => unit.call_args(body, op).into_iter().collect(),

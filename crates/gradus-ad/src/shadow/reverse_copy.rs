@@ -53,7 +53,7 @@ fn build(b: &mut Builder<'_>, number: TypeId, overlap: bool) {
             let taken = b.load(number, at);
             accumulate_element(b, number, from, i, taken);
         });
-        let free = libc::free_function(b.unit);
+        let free = gradus_edit::declare_free(b.unit);
         b.call(free, &[saved]);
     }
     b.return_(None);

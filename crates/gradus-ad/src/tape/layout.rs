@@ -172,7 +172,7 @@ impl TapeLayout {
         match (self.stack.as_ref(), self.state) {
             (Some(functions), Some(state)) => out.build().call(functions.release, &[state, at]),
             _ => {
-                let free = crate::emit::libc::free_function(out.unit);
+                let free = gradus_edit::declare_free(out.unit);
                 out.build().call(free, &[at])
             }
         };

@@ -1,7 +1,7 @@
 //! The tape: memory in which the forward pass saves values for the reverse pass.
 //!
 //! - [`remat`] determines how a forward value can be recomputed.
-//! - [`save_selection`] chooses the saved values, by the min-cut of [`min_cut`].
+//! - [`save_selection`] chooses the saved values, by the min-cut of [`gradus_analysis::FlowNetwork`].
 //! - [`plan`] assigns save locations.
 //! - [`layout`] emits reads and writes.
 //! - [`segments`] allocates memory for an unknown number of values.
@@ -11,7 +11,6 @@
 
 pub mod huge_pages;
 pub mod layout;
-pub mod min_cut;
 pub mod plan;
 pub(crate) mod remat;
 pub(crate) mod save_selection;

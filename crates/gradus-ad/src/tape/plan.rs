@@ -19,7 +19,7 @@
 //! neighbours each.
 
 use crate::analysis::body_facts::snapshots::SnapshotExtent;
-use crate::analysis::body_facts::{BodyFacts, EarlyLength, is_independent};
+use crate::analysis::body_facts::{BodyFacts, EarlyLength};
 use crate::analysis::forward_value::{Availability, Node, defining_region};
 use crate::tape::remat::source;
 use crate::tape::save_selection::SaveGraph;
@@ -297,7 +297,7 @@ struct PerIterationBlocks {
 impl PerIterationBlocks {
     /// Returns the enclosing loops of an op that are concurrent and push no frames.
     fn around(&self, facts: &BodyFacts<'_>, op: Op) -> Vec<Op> {
-        let apart = |lp: &Op| is_independent(facts.body, *lp) && !self.framed_loops.contains(lp);
+        let apart = |lp: &Op| facts.body.is_independent(*lp) && !self.framed_loops.contains(lp);
         around(facts, op).into_iter().filter(apart).collect()
     }
 }
@@ -409,7 +409,7 @@ impl Planner<'_, '_> {
     /// equal in all iterations. The first iteration saves the value.
     fn loops_with_equal_value(&self, region: Region, loops: &[Op]) -> Vec<Op> {
         let mut around = self.facts.loops_around(region);
-        around.retain(|lp| is_independent(self.facts.body, *lp) && !loops.contains(lp));
+        around.retain(|lp| self.facts.body.is_independent(*lp) && !loops.contains(lp));
         self.facts.loops_within_recomputed(region, around)
     }
 
@@ -542,11 +542,10 @@ impl Planner<'_, '_> {
     fn is_size_known_before(&self, number: usize, before: Op) -> bool {
         let (facts, body) = (self.facts, self.facts.body);
         let snapshot = &facts.snapshots[number];
-        let home = body.parent(before);
-        let visible = |value: Value| {
-            let made = body.region_of(value);
-            made.is_none_or(|made| home.is_some_and(|home| body.is_inside(home, made)))
+        let Some(home) = body.parent(before) else {
+            return false;
         };
+        let visible = |value: Value| body.is_visible_in(value, home);
         let sized = match snapshot.extent {
             SnapshotExtent::Bytes(_) => true,
             SnapshotExtent::Block(size) => {
@@ -556,7 +555,7 @@ impl Planner<'_, '_> {
         };
         let mut at = snapshot.anchor;
         while at != before {
-            let Some(owner) = body.parent(at).and_then(|region| body.owner(region)) else {
+            let Some(owner) = body.parent_op(at) else {
                 return false;
             };
             match body.kind(owner) {
@@ -583,10 +582,9 @@ impl Planner<'_, '_> {
     fn are_trips_known_before(&self, replayed: Op, lengths: &[EarlyLength]) -> bool {
         let body = self.facts.body;
         let inside = body.op_regions(replayed)[0];
-        lengths.iter().all(|length| {
-            let home = body.region_of(body.operand(length.of, 0));
-            home.is_none_or(|home| !body.is_inside(home, inside))
-        })
+        lengths
+            .iter()
+            .all(|length| !body.is_defined_in(body.operand(length.of, 0), inside))
     }
 
     /// Splits off the longest suffix of `for` loops in `varying` whose lengths are known at the allocation of

@@ -86,7 +86,7 @@ fn recomputation_cost(unit: &Unit, facts: &BodyFacts<'_>, op: Op, kind: &OpKind)
         OpKind::ExtractValue(_) | OpKind::InsertValue(_) => Some(0),
         kind if kind.is_arithmetic() => Some(1),
         OpKind::Load(access) if access.is_plain() && facts.is_stable(op) => Some(3),
-        OpKind::Call(_) => match unit.callee(facts.body, op).and_then(|f| unit.known(f)) {
+        OpKind::Call(_) => match unit.known_callee(facts.body, op) {
             Some(ExternalFn::Math(function)) => Some(math_cost(function)),
             Some(ExternalFn::MathOut(MultiResultMathFn::SincosPair)) => Some(60),
             Some(ExternalFn::Integer(_)) => Some(2),
@@ -142,14 +142,9 @@ pub fn match_branch_choice(
     let body = facts.body;
     let around = body.parent(op)?;
     let mut choices = body.op_regions(op).iter().map(|&arm| {
-        let end = body.last(arm)?;
-        if !matches!(body.kind(end), OpKind::Yield) {
-            return None;
-        }
+        let end = body.yield_of(arm)?;
         let value = body.operand(end, index as usize);
-        body.region_of(value)
-            .is_none_or(|home| body.is_inside(around, home))
-            .then_some(value)
+        body.is_visible_in(value, around).then_some(value)
     });
     Some((body.operand(op, 0), [choices.next()??, choices.next()??]))
 }
@@ -200,7 +195,7 @@ fn shadow_availability(unit: &Unit, facts: &BodyFacts<'_>, value: Value) -> Avai
 pub(crate) fn shadowed_operands(unit: &Unit, body: &Body, op: Op) -> Option<&'static [usize]> {
     use gradus_ir::CastOp::{AddrSpaceCast, BitCast, IntToPtr, PtrToInt};
     match body.kind(op) {
-        OpKind::Call(_) => match unit.callee(body, op).and_then(|f| unit.known(f)) {
+        OpKind::Call(_) => match unit.known_callee(body, op) {
             Some(ExternalFn::Marker(marker)) if marker.returns_argument() => Some(&[1]),
             _ => None,
         },

@@ -6,9 +6,9 @@
 
 use crate::analysis::body_facts::BodyFacts;
 use crate::analysis::forward_value::{Availability, Node, defining_region};
-use crate::tape::min_cut::{INFINITE, Network, SINK, SOURCE};
 use crate::tape::plan::PlanOptions;
 use crate::tape::remat::{cost_of_op, source};
+use gradus_analysis::{FLOW_SINK, FLOW_SOURCE, FlowNetwork, INFINITE_CAPACITY};
 use gradus_ir::{Op, Unit};
 use std::collections::{HashMap, HashSet};
 
@@ -70,7 +70,7 @@ impl SaveGraph {
         options: PlanOptions,
     ) -> Vec<Node> {
         let asked: HashSet<&Node> = needed.iter().collect();
-        let mut network = Network::default();
+        let mut network = FlowNetwork::default();
         let pairs: Vec<(usize, usize)> = self
             .nodes
             .iter()
@@ -80,42 +80,42 @@ impl SaveGraph {
             let (available, recomputed) = pairs[at];
             let redo = match from {
                 Availability::Available => continue,
-                Availability::MustSave => INFINITE,
+                Availability::MustSave => INFINITE_CAPACITY,
                 Availability::Recompute { .. }
                     if options.must_be_saved(node)
                         && asked.contains(node)
                         && !PlanOptions::cannot_be_saved(facts, node) =>
                 {
-                    INFINITE
+                    INFINITE_CAPACITY
                 }
                 Availability::Recompute { cost, .. } => {
                     weigh(*cost as f64 * facts.save_count(unit, *node))
                 }
             };
             let keep = match from {
-                _ if PlanOptions::cannot_be_saved(facts, node) => INFINITE,
+                _ if PlanOptions::cannot_be_saved(facts, node) => INFINITE_CAPACITY,
                 Availability::Recompute { .. }
                     if options.recompute
                         && !options.conditions
                         && is_condition(unit, facts, *node) =>
                 {
-                    INFINITE
+                    INFINITE_CAPACITY
                 }
                 _ => saving_capacity(unit, facts, *node, options),
             };
             network.add_arc(available, recomputed, keep);
-            network.add_arc(recomputed, SINK, redo);
+            network.add_arc(recomputed, FLOW_SINK, redo);
             if let Availability::Recompute { from, .. } = from {
                 for dependency in from {
                     if let Some(&on) = self.index.get(dependency) {
-                        network.add_arc(recomputed, pairs[on].0, INFINITE);
+                        network.add_arc(recomputed, pairs[on].0, INFINITE_CAPACITY);
                     }
                 }
             }
         }
         for node in needed {
             if let Some(&at) = self.index.get(node) {
-                network.add_arc(SOURCE, pairs[at].0, INFINITE);
+                network.add_arc(FLOW_SOURCE, pairs[at].0, INFINITE_CAPACITY);
             }
         }
         let side = network.source_side();
@@ -154,7 +154,7 @@ fn is_condition(unit: &Unit, facts: &BodyFacts<'_>, node: Node) -> bool {
 }
 
 fn weigh(cost: f64) -> u64 {
-    (cost.min(1e15) as u64).min(INFINITE / 1024)
+    (cost.min(1e15) as u64).min(INFINITE_CAPACITY / 1024)
 }
 
 /// Cost per float of a snapshot, which is copied in bulk.

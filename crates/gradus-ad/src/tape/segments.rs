@@ -13,7 +13,7 @@
 use crate::emit::builder::{DerivativeBuilder, MemorySpace};
 use gradus_ir::externals::{TAPE_PUSH, TAPE_RELEASE};
 use gradus_ir::{
-    AttrSet, Body, Builder, CastOp, FuncId, IntPredicate, Linkage, Region, TypeId, Unit, Value,
+    Body, Builder, CastOp, FuncId, IntPredicate, Linkage, Region, TypeId, Unit, Value,
 };
 
 /// The functions of the stack.
@@ -164,8 +164,7 @@ fn build_grow(b: &mut Builder<'_>) {
         b.unit.types.int(64),
         b.unit.types.int(8),
     );
-    let malloc_ty = b.unit.types.func(ptr, vec![long]);
-    let malloc = b.unit.declare("malloc", malloc_ty, AttrSet::default());
+    let malloc = gradus_edit::declare_malloc(b.unit);
     let old = load_field(b, state, 2);
     let null = b.zero(ptr);
     let first = b.icmp(IntPredicate::Eq, old, null);
@@ -250,9 +249,8 @@ fn is_in_segment(b: &mut Builder<'_>, address: Value, segment: Value, end: Value
 /// `address` is the first allocation of the segment.
 fn build_shrink(b: &mut Builder<'_>) {
     let (state, address) = (b.body.params()[0], b.body.params()[1]);
-    let (ptr, void, byte) = (b.unit.types.ptr(), b.unit.types.void(), b.unit.types.int(8));
-    let free_ty = b.unit.types.func(void, vec![ptr]);
-    let free = b.unit.declare("free", free_ty, AttrSet::default());
+    let byte = b.unit.types.int(8);
+    let free = gradus_edit::declare_free(b.unit);
     let (_, region) = b.loop_(&[], &[]);
     let back = b.set_insertion_end(region);
     let segment = load_field(b, state, 2);

@@ -280,10 +280,7 @@ impl FlowBuilder<'_, '_> {
         let facts = self.facts;
         let args = facts.unit.call_args(body, op);
         if let Some(to) = call_result(body, op)
-            && let Some(ExternalFn::Integer(_)) = facts
-                .unit
-                .callee(body, op)
-                .and_then(|f| facts.unit.known(f))
+            && let Some(ExternalFn::Integer(_)) = facts.unit.known_callee(body, op)
         {
             let integers = args.iter().filter(|arg| self.is_integer(body, **arg));
             let integers: Vec<Value> = integers.copied().collect();

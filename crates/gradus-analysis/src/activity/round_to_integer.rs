@@ -33,7 +33,7 @@ pub(crate) fn has_rounding_shift(unit: &Unit, body: &Body, value: Value) -> bool
 /// is one of the factors.
 fn added_constant(unit: &Unit, body: &Body, op: Op) -> Option<(Value, f64)> {
     if let OpKind::Call(_) = body.kind(op) {
-        let fused = unit.callee(body, op).and_then(|f| unit.known(f));
+        let fused = unit.known_callee(body, op);
         let Some(ExternalFn::Math(MathFn::Fma | MathFn::Fmuladd)) = fused else {
             return None;
         };

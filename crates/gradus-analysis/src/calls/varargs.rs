@@ -15,7 +15,7 @@ pub(crate) fn varargs_are_only_formatted(unit: &Unit, closure: &CallGraph, func:
         return false;
     };
     body.walk(body.root()).all(|op| {
-        let callee = unit.callee(body, op).and_then(|f| unit.known(f));
+        let callee = unit.known_callee(body, op);
         callee != Some(ExternalFn::Marker(CompilerIntrinsic::VaStart))
             || va_list_is_only_formatted(unit, closure, (func, op))
     })
@@ -36,17 +36,7 @@ pub(crate) fn va_list_is_only_formatted(
         closure,
         seen: HashSet::new(),
     };
-    list.is_some_and(|list| lists.is_only_formatted(func, body, base_of(body, list)))
-}
-
-/// Returns the variable that contains an address.
-fn base_of(body: &Body, mut address: Value) -> Value {
-    while let Some(op) = body.def_op(address)
-        && matches!(body.kind(op), OpKind::Addr { .. })
-    {
-        address = body.operand(op, 0);
-    }
-    address
+    list.is_some_and(|list| lists.is_only_formatted(func, body, body.address_base(list)))
 }
 
 struct VaListWalk<'a> {
@@ -77,7 +67,7 @@ impl VaListWalk<'_> {
         match unit.known(callee) {
             Some(ExternalFn::System(SystemFn::Print | SystemFn::PrintToMemory)) => true,
             Some(ExternalFn::Marker(CompilerIntrinsic::VaCopy)) => {
-                let to = args.first().map(|to| base_of(body, *to));
+                let to = args.first().map(|to| body.address_base(*to));
                 to.is_some_and(|to| self.is_only_formatted(func, body, to))
             }
             Some(ExternalFn::Marker(

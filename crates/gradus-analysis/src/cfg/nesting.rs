@@ -50,7 +50,7 @@ impl Nest {
         let mut open: Vec<Op> = Vec::new();
         for (number, op) in body.walk(body.root()).enumerate() {
             let start = number as u32 + 1;
-            let parent = body.parent(op).and_then(|region| body.owner(region));
+            let parent = body.parent_op(op);
             while let Some(&top) = open.last() {
                 if Some(top) == parent {
                     break;

@@ -29,7 +29,7 @@ impl NoReturnRegions {
 }
 
 fn is_last_call(unit: &Unit, body: &Body, op: Op) -> bool {
-    let callee = unit.callee(body, op).and_then(|func| unit.known(func));
+    let callee = unit.known_callee(body, op);
     callee == Some(ExternalFn::Exception(ExceptionFn::NoReturn))
 }
 

@@ -354,14 +354,7 @@ impl Finder<'_> {
     /// unknown.
     fn check_interposable_alias(&mut self, op: Op, ptr: Value, value: Value) {
         let (unit, body) = (self.facts.unit, self.body);
-        let mut base = ptr;
-        while let Some(def) = body.def_op(base) {
-            if !matches!(body.kind(def), OpKind::Addr { .. }) {
-                return;
-            }
-            base = body.operand(def, 0);
-        }
-        let kind = body.as_const(base).map(|id| &unit.constant(id).kind);
+        let kind = body.const_kind(unit, body.address_base(ptr));
         if matches!(kind, Some(ConstKind::Foreign(_)))
             && self.facts.words.carries_float(self.func, value)
         {

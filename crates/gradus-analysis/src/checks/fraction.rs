@@ -364,10 +364,7 @@ impl Graph<'_> {
                     return;
                 };
                 self.seed_fraction_bits(func, result);
-                let known = facts
-                    .unit
-                    .callee(body, op)
-                    .and_then(|f| facts.unit.known(f));
+                let known = facts.unit.known_callee(body, op);
                 let change = match known {
                     Some(ExternalFn::Integer(
                         IntFn::Smax | IntFn::Smin | IntFn::Umax | IntFn::Umin,

@@ -12,7 +12,7 @@ use crate::activity::memory::MemoryActivity;
 use crate::memory::value_accesses::{ValueAccess, value_accesses, visible_call_result};
 use crate::view::View;
 use gradus_ir::externals::ExternalFn;
-use gradus_ir::{Body, Op, OpKind, Unit, Value};
+use gradus_ir::{Body, Op, Unit, Value};
 use std::collections::HashSet;
 
 /// Returns true if the call graph stores varied floats to its own blocks behind arguments with shadows, and
@@ -37,7 +37,7 @@ pub fn writes_only_local_blocks(facts: View<'_>, classes: &MemoryActivity) -> bo
                 }
                 let class = facts.memory.alias_set(func, ptr);
                 if class.is_none_or(|class| classes.has_caller_shadow(class)) {
-                    let fresh = blocks.contains(&base_of(body, ptr));
+                    let fresh = blocks.contains(&body.address_base(ptr));
                     own |= fresh;
                     others |= !fresh;
                 }
@@ -50,22 +50,11 @@ pub fn writes_only_local_blocks(facts: View<'_>, classes: &MemoryActivity) -> bo
 /// Returns the blocks allocated by calls of a body.
 fn allocated(unit: &Unit, body: &Body) -> HashSet<Value> {
     let is_allocation = |op: &Op| {
-        let known = unit.callee(body, *op).and_then(|callee| unit.known(callee));
+        let known = unit.known_callee(body, *op);
         matches!(known, Some(ExternalFn::Memory(function)) if function.allocation().is_some())
     };
     let calls = body.walk(body.root()).filter(is_allocation);
     calls
         .filter_map(|op| visible_call_result(body, op))
         .collect()
-}
-
-/// Returns the value from which an address is computed by offsets.
-fn base_of(body: &Body, address: Value) -> Value {
-    let mut base = address;
-    while let Some(op) = body.def_op(base)
-        && matches!(body.kind(op), OpKind::Addr { .. })
-    {
-        base = body.operand(op, 0);
-    }
-    base
 }

@@ -56,7 +56,7 @@ fn lists_of<'a>(
     let sites = facts.closure.calls_in(func).iter();
     sites.filter_map(move |site| {
         let body = unit.functions[func].body.as_deref()?;
-        let known = unit.callee(body, site.op).and_then(|f| unit.known(f));
+        let known = unit.known_callee(body, site.op);
         if known != Some(ExternalFn::Marker(marker)) {
             return None;
         }

@@ -8,7 +8,7 @@ use crate::checks::persistent_memory;
 use crate::memory::value_accesses::{ValueAccess, call_result, value_accesses};
 use crate::points_to::alias_sets::{AliasSetId, MemoryOrigin};
 use crate::view::View;
-use gradus_ir::{Body, Code, Diagnostic, FuncId, GlobalId, Linkage, Op, OpKind, Unit, Value};
+use gradus_ir::{Body, Code, Diagnostic, FuncId, GlobalId, Linkage, Op, Unit, Value};
 use std::collections::HashSet;
 
 /// Provenance of an alias set, as far as known.
@@ -257,13 +257,6 @@ fn returns_into(facts: View<'_>, class: AliasSetId, site: &CallSite) -> bool {
 
 /// Returns the call result from which an address is computed by offsets.
 fn base_of(body: &Body, address: Value) -> Option<Value> {
-    let mut base = address;
-    while let Some(def) = body.def_op(base) {
-        match body.kind(def) {
-            OpKind::Addr { .. } => base = body.operand(def, 0),
-            kind if kind.call_info().is_some() => return Some(base),
-            _ => return None,
-        }
-    }
-    None
+    let base = body.address_base(address);
+    body.kind(body.def_op(base)?).call_info().map(|_| base)
 }

@@ -9,7 +9,7 @@
 use crate::loops::count_expressions::{Count, count_of, in_caller, is_nonzero, nonzero_around};
 use crate::points_to::alias_sets::{AliasSetId, MemoryOrigin};
 use crate::view::View;
-use gradus_ir::{Body, ConstKind, Definition, FuncId, Op, OpKind, Region, Value};
+use gradus_ir::{Body, Definition, FuncId, Op, OpKind, Region, Value};
 use std::collections::{HashMap, HashSet};
 
 /// Maximal call depth of the search.
@@ -225,10 +225,7 @@ impl<'a> FreeSearch<'a> {
         let Some(op) = body.def_op(condition) else {
             return false;
         };
-        let is_null = |value: Value| {
-            body.as_const(value)
-                .is_some_and(|id| matches!(self.facts.unit.constant(id).kind, ConstKind::Zero))
-        };
+        let is_null = |value: Value| body.is_null(self.facts.unit, value);
         let args = self.facts.unit.call_args(body, given);
         let is_given = |value: Value| args.iter().any(|arg| is_equal(body, *arg, value));
         matches!(body.kind(op), OpKind::ICmp(_))
@@ -240,10 +237,8 @@ impl<'a> FreeSearch<'a> {
 /// Returns true if a free shares a loop with the allocation and may free a block of an earlier iteration.
 /// The freed pointer is then loaded from a location other than the store of the new block.
 fn may_free_earlier_iteration(body: &Body, made: Op, free: Op) -> bool {
-    let around = |op: &Op| body.parent(*op).and_then(|region| body.owner(region));
-    let mut loops = std::iter::successors(around(&free), around)
-        .filter(|op| matches!(body.kind(*op), OpKind::For { .. } | OpKind::Loop { .. }));
-    let holds = |lp: Op| std::iter::successors(around(&made), around).any(|op| op == lp);
+    let mut loops = body.ancestors(free).filter(|op| body.kind(*op).is_loop());
+    let holds = |lp: Op| body.is_ancestor(lp, made);
     let store = last_address_store(body, made);
     let is_this = |value: Value| {
         let read = body.def_op(value);
@@ -286,7 +281,7 @@ fn last_address_store(body: &Body, made: Op) -> Op {
                     work.extend(body.results(at.op));
                 }
                 OpKind::Yield => {
-                    let owner = body.parent(at.op).and_then(|region| body.owner(region));
+                    let owner = body.parent_op(at.op);
                     work.extend(owner.into_iter().flat_map(|op| body.results(op)));
                 }
                 _ => {}

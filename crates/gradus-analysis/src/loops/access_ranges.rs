@@ -356,14 +356,12 @@ impl Finder<'_> {
     }
 
     fn constant_kind(&self, value: Value) -> Option<&ConstKind> {
-        let id = self.alias.body.as_const(value)?;
-        Some(&self.alias.unit.consts.get(id).kind)
+        self.alias.body.const_kind(self.alias.unit, value)
     }
 
     /// Returns true if a value is undef or poison.
     fn is_undef_or_poison(&self, value: Value) -> bool {
-        let kind = self.constant_kind(value);
-        matches!(kind, Some(ConstKind::Undef | ConstKind::Poison))
+        self.alias.body.is_undef_or_poison(self.alias.unit, value)
     }
 
     /// Returns the values from whose ranges the range of `value` is computed.
@@ -389,8 +387,7 @@ impl Finder<'_> {
                 OpKind::If | OpKind::Switch(_) => body
                     .op_regions(op)
                     .iter()
-                    .filter_map(|region| body.last(*region))
-                    .filter(|end| matches!(body.kind(*end), OpKind::Yield))
+                    .filter_map(|region| body.yield_of(*region))
                     .map(|end| body.operand(end, number as usize))
                     .filter(|arm| self.constant_kind(*arm) != Some(&ConstKind::Poison))
                     .collect(),
@@ -626,7 +623,7 @@ impl Finder<'_> {
 
     fn call(&mut self, op: Op) -> Range {
         let (unit, body) = (self.alias.unit, self.alias.body);
-        let known = unit.callee(body, op).and_then(|func| unit.known(func));
+        let known = unit.known_callee(body, op);
         let Some(ExternalFn::Integer(of @ (IntFn::Smax | IntFn::Smin))) = known else {
             return None;
         };

@@ -132,7 +132,7 @@ impl<'a> Availability<'a> {
                     && self.load_is_unmodified(op, at)
             }
             OpKind::Call(info) => {
-                let known = unit.callee(body, op).and_then(|func| unit.known(func));
+                let known = unit.known_callee(body, op);
                 info.bundles.is_empty()
                     && matches!(known, Some(ExternalFn::Integer(_) | ExternalFn::Math(_)))
                     && unit

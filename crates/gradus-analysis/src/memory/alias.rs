@@ -108,7 +108,7 @@ impl<'a> Alias<'a> {
         };
         let scopes_vary = body.walk(body.root()).any(|op| {
             nest.loop_depth(op) > 0
-                && unit.callee(body, op).and_then(|func| unit.known(func))
+                && unit.known_callee(body, op)
                     == Some(ExternalFn::Marker(CompilerIntrinsic::NoaliasScopeDecl))
         });
         Alias {

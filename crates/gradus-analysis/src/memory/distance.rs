@@ -6,6 +6,7 @@
 //! first, yield a lower bound in which symbols may cancel.
 
 use crate::memory::alias::Alias;
+use crate::points_to::union_find::gcd;
 use crate::scev::poly::{Monomial, Poly};
 use gradus_ir::externals::{ExternalFn, IntFn};
 use gradus_ir::{CastOp, Definition, Flags, Op, OpKind, Value};
@@ -256,13 +257,6 @@ impl AddressDistance {
     }
 }
 
-fn gcd(mut a: u64, mut b: u64) -> u64 {
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    a
-}
-
 /// Returns the trip count of a `for` under the assumption of at least one iteration: `n` for `c ? n : 0`
 /// and `max(n, 0)`.
 fn trips_if_entered(alias: &Alias, lp: Op) -> Value {
@@ -275,7 +269,7 @@ fn trips_if_entered(alias: &Alias, lp: Op) -> Value {
     let choice = match body.kind(op) {
         OpKind::Select => Some([body.operand(op, 1), body.operand(op, 2)]),
         OpKind::Call(_) => {
-            let known = unit.callee(body, op).and_then(|func| unit.known(func));
+            let known = unit.known_callee(body, op);
             let largest = matches!(known, Some(ExternalFn::Integer(IntFn::Smax)));
             let args = unit.call_args(body, op);
             largest.then(|| <[Value; 2]>::try_from(args).ok()).flatten()

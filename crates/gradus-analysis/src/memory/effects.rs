@@ -324,7 +324,7 @@ impl Effects {
                 None => external_effects::refine_external(&mut found, unit.attrs(attrs)),
             }
         }
-        let callee = unit.callee(body, op).and_then(|func| unit.known(func));
+        let callee = unit.known_callee(body, op);
         if callee == Some(ExternalFn::System(SystemFn::Print)) {
             let args = unit.call_args(body, op).into_iter();
             for (param, arg) in found.params.iter_mut().zip(args) {
@@ -406,10 +406,7 @@ impl Effects {
     }
 
     fn call(&self, list: &mut AccessList) {
-        let known = list
-            .unit
-            .callee(list.body, list.op)
-            .and_then(|func| list.unit.known(func));
+        let known = list.unit.known_callee(list.body, list.op);
         match known {
             Some(ExternalFn::Memory(id)) if list.add_copy_or_fill(id) => return,
             Some(ExternalFn::Marker(

@@ -708,10 +708,7 @@ impl Solver<'_> {
     /// callees without known effects on contents.
     fn copy(&mut self, op: Op, args: &[Value]) -> bool {
         use MemoryFn::*;
-        let known = self
-            .unit
-            .callee(self.body, op)
-            .and_then(|func| self.unit.known(func));
+        let known = self.unit.known_callee(self.body, op);
         let (to, from) = match known {
             Some(ExternalFn::Memory(
                 Memcpy | MemcpyIntrinsic | Memmove | MemmoveIntrinsic | Mempcpy,

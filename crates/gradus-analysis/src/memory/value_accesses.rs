@@ -51,7 +51,7 @@ pub fn value_accesses(unit: &Unit, body: &Body, op: Op, mut touch: impl FnMut(Va
             touch(ValueAccess::Load { ptr, value });
         }
         OpKind::Call(_) | OpKind::Invoke(_) => {
-            let Some(known) = unit.callee(body, op).and_then(|f| unit.known(f)) else {
+            let Some(known) = unit.known_callee(body, op) else {
                 // Not an error: only known functions access memory by value.
                 return;
             };

@@ -138,12 +138,7 @@ impl ConstraintBuilder<'_, '_> {
             // Not an error: the array is null.
             return;
         };
-        let compare = args
-            .iter()
-            .find_map(|&v| match unit.constant(self.body.as_const(v)?).kind {
-                ConstKind::Func(func) => Some(func),
-                _ => None,
-            });
+        let compare = args.iter().find_map(|&v| self.body.as_function(unit, v));
         let seen = |func: &FuncId| self.solver.closure.contains(*func);
         let Some(compare) = compare.filter(seen) else {
             return self.escape_operands(op, 1);

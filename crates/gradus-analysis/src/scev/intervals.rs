@@ -112,7 +112,7 @@ impl Intervals {
 
     /// Adds the yields of one region of an `if` or `switch` to the hulls of the results.
     pub(crate) fn join_yields(&mut self, unit: &Unit, body: &Body, end: Op) {
-        let owner = body.parent(end).and_then(|region| body.owner(region));
+        let owner = body.parent_op(end);
         let Some(owner) = owner.filter(|o| matches!(body.kind(*o), OpKind::If | OpKind::Switch(_)))
         else {
             // Not an error: the terminator belongs to neither `if` nor `switch`.
@@ -144,7 +144,7 @@ impl Intervals {
             }
             OpKind::Freeze => None,
             OpKind::Call(_) => {
-                let callee = unit.callee(body, op).and_then(|func| unit.known(func));
+                let callee = unit.known_callee(body, op);
                 let Some(ExternalFn::Integer(function)) = callee else {
                     return None;
                 };

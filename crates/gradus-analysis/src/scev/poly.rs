@@ -448,7 +448,7 @@ impl PolyForms {
 /// Returns true if a value is a constant address without an object: null or near null, or a foreign
 /// constant.
 pub(crate) fn is_address_without_object(unit: &Unit, body: &Body, value: Value) -> bool {
-    let kind = body.as_const(value).map(|id| &unit.constant(id).kind);
+    let kind = body.const_kind(unit, value);
     matches!(
         kind,
         Some(ConstKind::Zero | ConstKind::DanglingAddress(_) | ConstKind::Foreign(_))

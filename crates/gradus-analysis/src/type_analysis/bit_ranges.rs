@@ -376,7 +376,7 @@ impl BitRangeBuilder<'_> {
                     .for_each(note);
             }
             OpKind::Call(_) | OpKind::Invoke(_) => {
-                let known = self.unit.callee(body, op).and_then(|f| self.unit.known(f));
+                let known = self.unit.known_callee(body, op);
                 if known
                     .is_some_and(|k| !matches!(k, ExternalFn::Masked(_) | ExternalFn::Marker(_)))
                 {

@@ -349,8 +349,7 @@ impl TypeMap {
         func: FuncId,
         op: Op,
     ) -> CopyKind {
-        let Some(ExternalFn::Memory(fill)) = unit.callee(body, op).and_then(|f| unit.known(f))
-        else {
+        let Some(ExternalFn::Memory(fill)) = unit.known_callee(body, op) else {
             return CopyKind::Nothing;
         };
         let args = unit.call_args(body, op);
@@ -741,7 +740,7 @@ fn zero_fill_kind(block: &[(u64, CellType)]) -> CopyKind {
 
 /// Returns true if the source of a copy is an all-zero constant (`T{}` in C++): the copy is a fill.
 fn copies_zero_constant(unit: &Unit, body: &Body, op: Op) -> bool {
-    let Some(ExternalFn::Memory(_)) = unit.callee(body, op).and_then(|f| unit.known(f)) else {
+    let Some(ExternalFn::Memory(_)) = unit.known_callee(body, op) else {
         return false;
     };
     let source = unit

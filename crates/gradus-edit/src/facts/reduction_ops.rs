@@ -36,10 +36,10 @@ pub fn combine(b: &mut Builder<'_>, op: ReduceOp, a: Value, x: Value) -> Value {
         ReduceOp::And => b.binary(BinaryOp::And, a, x),
         ReduceOp::Or => b.binary(BinaryOp::Or, a, x),
         ReduceOp::Xor => b.binary(BinaryOp::Xor, a, x),
-        ReduceOp::Max => select_by_comparison(b, IntPredicate::Sgt, a, x),
-        ReduceOp::Min => select_by_comparison(b, IntPredicate::Slt, a, x),
-        ReduceOp::UMax => select_by_comparison(b, IntPredicate::Ugt, a, x),
-        ReduceOp::UMin => select_by_comparison(b, IntPredicate::Ult, a, x),
+        ReduceOp::Max => emit_min_max(b, IntPredicate::Sgt, a, x),
+        ReduceOp::Min => emit_min_max(b, IntPredicate::Slt, a, x),
+        ReduceOp::UMax => emit_min_max(b, IntPredicate::Ugt, a, x),
+        ReduceOp::UMin => emit_min_max(b, IntPredicate::Ult, a, x),
         ReduceOp::FAdd => b.fadd(a, x),
         ReduceOp::FMul => b.fmul(a, x),
         ReduceOp::FMax => call_math(b, MathFn::Maxnum, a, x),
@@ -50,7 +50,8 @@ pub fn combine(b: &mut Builder<'_>, op: ReduceOp, a: Value, x: Value) -> Value {
     }
 }
 
-fn select_by_comparison(b: &mut Builder<'_>, predicate: IntPredicate, a: Value, x: Value) -> Value {
+/// Emits `a` if `a predicate x`, else `x`: the minimum or maximum of two integers.
+pub fn emit_min_max(b: &mut Builder<'_>, predicate: IntPredicate, a: Value, x: Value) -> Value {
     let first = b.icmp(predicate, a, x);
     b.select(first, a, x)
 }

@@ -11,9 +11,7 @@ use crate::facts::integers;
 use crate::loops::induction::strip_negations;
 use crate::rewrite::trivial_dce::remove_dead_defs;
 use gradus_ir::integers::int_value;
-use gradus_ir::{
-    BinaryOp, Body, Builder, ConstKind, IntPredicate, Op, OpKind, Region, Unit, Value,
-};
+use gradus_ir::{BinaryOp, Body, Builder, IntPredicate, Op, OpKind, Region, Unit, Value};
 
 /// Maximum number of values inspected to find the operands of an integer.
 const VALUES_MAX: usize = 24;
@@ -50,8 +48,8 @@ pub(crate) fn fold_guard(
     let condition = body.operand(around, 0);
     let truth = body.op_regions(around)[0] == arm;
     let other = body.op_regions(around)[usize::from(truth)];
-    let taken = yields_of(body, arm)?;
-    let skipped = yields_of(body, other)?;
+    let taken = body.yielded(arm)?;
+    let skipped = body.yielded(other)?;
     let empty = body.first(other) == body.last(other);
     if is_loop_test(unit, body, around) {
         return None;
@@ -105,11 +103,6 @@ fn is_loop_test(unit: &Unit, body: &Body, around: Op) -> bool {
     body.def_op(again) == Some(around)
 }
 
-fn yields_of(body: &Body, region: Region) -> Option<Vec<Value>> {
-    let last = body.last(region)?;
-    matches!(body.kind(last), OpKind::Yield).then(|| body.operands(last).collect())
-}
-
 /// Returns whether all ops of `arm` except `op` may execute without the condition.
 fn may_move_out(unit: &Unit, body: &Body, arm: Region, op: Op) -> bool {
     body.ops_in(arm).all(|inner| {
@@ -141,10 +134,7 @@ fn merged_result(
 ) -> Value {
     if let Some(at) = b.body.results(op).iter().position(|&r| r == taken) {
         let initial = b.body.operand(op, 1 + at);
-        let poison = b
-            .body
-            .as_const(initial)
-            .is_some_and(|id| matches!(b.unit.constant(id).kind, ConstKind::Poison));
+        let poison = b.body.is_poison(b.unit, initial);
         if poison {
             b.body.set_operand(op, 1 + at, skipped);
         }

@@ -35,12 +35,12 @@ struct Exit {
 /// Returns the exit information of `branch`. `None` if the branch is no loop exit, or if no loop result holds
 /// its condition in the last iteration (see [`expose_exit_conditions`]).
 pub fn exit_branch(unit: &Unit, body: &Body, branch: Op) -> Option<ExitBranch> {
-    let mut owner = body.owner(body.parent(branch)?)?;
+    let mut owner = body.parent_op(branch)?;
     for _ in 0..EXITS_MAX {
         if matches!(body.kind(owner), OpKind::Loop { .. }) {
             break;
         }
-        owner = body.owner(body.parent(owner)?)?;
+        owner = body.parent_op(owner)?;
     }
     let list = exits(unit, body, owner);
     let at = list.iter().position(|exit| exit.op == branch)?;

@@ -103,10 +103,7 @@ impl ReductionKind {
 /// Classifies carried value `index` of a `for`; `None` if the value is neither invariant nor a reduction.
 pub fn carried_value(unit: &Unit, body: &Body, op: Op, index: usize) -> Option<CarriedValue> {
     let region = body.op_regions(op)[0];
-    let end = body.last(region)?;
-    if !matches!(body.kind(end), OpKind::Yield) {
-        return None;
-    }
+    let end = body.yield_of(region)?;
     let param = body.region_params(region)[1 + index];
     let (initial, next) = (body.operand(op, 1 + index), body.operand(end, index));
     match is_always_one_of(body, next, vec![initial, param]) {
@@ -285,7 +282,7 @@ impl<'a> Chain<'a> {
             OpKind::Repeat => self.follow_repeat(at.op, index)?,
             OpKind::Yield if at.op == self.end => (index == self.index).then_some(())?,
             OpKind::Yield => {
-                let owner = body.parent(at.op).and_then(|r| body.owner(r))?;
+                let owner = body.parent_op(at.op)?;
                 match body.kind(owner) {
                     OpKind::If | OpKind::Switch(_) => self.add(body.results(owner)[index]),
                     // [`Chain::operands_fit`] checks the loop.

@@ -79,9 +79,7 @@ struct SpinIteration<'a> {
 
 impl SpinIteration<'_> {
     fn is_inside(&self, value: Value) -> bool {
-        let region = self.body.region_of(value);
-        self.body.as_const(value).is_none()
-            && region.is_some_and(|r| self.body.is_inside(r, self.region))
+        self.body.is_defined_in(value, self.region)
     }
 
     /// Returns the possible values of `value`, one per path: values yielded by branch arms, or operands of a

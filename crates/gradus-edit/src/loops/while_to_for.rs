@@ -58,10 +58,7 @@ fn match_while_loop(unit: &Unit, body: &Body, op: Op) -> Option<(WhileLoop, Opti
     if from != branch {
         return None;
     }
-    let said = |arm: usize| {
-        let last = body.last(arms[arm])?;
-        matches!(body.kind(last), OpKind::Yield).then(|| body.operand(last, index as usize))
-    };
+    let said = |arm: usize| Some(body.operand(body.yield_of(arms[arm])?, index as usize));
     let (yes, no) = (said(0)?, said(1)?);
     let leaves = |v: Value| int_value(unit, body, v).is_some_and(|(c, _)| (c == 1) != truth);
     if leaves(no) {

@@ -28,7 +28,7 @@ pub fn memalign_to_aligned_alloc(unit: &mut Unit, body: &mut Body) -> usize {
 }
 
 fn is_valid_memalign_call(unit: &Unit, body: &Body, op: Op) -> bool {
-    let known = unit.callee(body, op).and_then(|func| unit.known(func));
+    let known = unit.known_callee(body, op);
     if known != Some(ExternalFn::Memory(MemoryFn::PosixMemalign))
         || !matches!(body.kind(op), OpKind::Call(_))
     {

@@ -190,7 +190,7 @@ impl Walk {
         let mut before = SmallVec::new();
         for n in slots {
             let mut value = self.current_value(n);
-            if matches!(b.body.kind(op), OpKind::For { .. } | OpKind::Loop { .. }) {
+            if b.body.kind(op).is_loop() {
                 b.body.add_operand(op, value);
                 let region = b.body.op_regions(op)[0];
                 value = b.body.add_param(region, found[n].ty);
@@ -204,7 +204,7 @@ impl Walk {
 
     /// Ends a region: its terminator also yields the slots' values.
     fn end_region(&self, b: &mut Builder, found: &[PromotedSlot], end: Op) {
-        let Some(owner) = b.body.parent(end).and_then(|r| b.body.owner(r)) else {
+        let Some(owner) = b.body.parent_op(end) else {
             // Not an error: the root region yields no slot value.
             return;
         };

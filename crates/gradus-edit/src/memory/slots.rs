@@ -1,6 +1,5 @@
 //! Non-escaping stack slots: all loads and stores of an alloca with their constant offsets.
 
-use gradus_ir::externals::{CompilerIntrinsic, ExternalFn};
 use gradus_ir::{AllocaStorage, Body, Op, OpKind, TypeId, Unit};
 use std::collections::HashSet;
 
@@ -56,7 +55,7 @@ pub(crate) fn slot(unit: &Unit, body: &Body, alloca: Op) -> Option<Slot> {
                     slot.addresses.push(op);
                     open.push((body.result(op), offset.checked_add(address.offset)?));
                 }
-                OpKind::Call(_) if is_lifetime(unit, body, op) => slot.markers.push(op),
+                OpKind::Call(_) if unit.is_lifetime_marker(body, op) => slot.markers.push(op),
                 _ => return None,
             }
         }
@@ -67,16 +66,6 @@ pub(crate) fn slot(unit: &Unit, body: &Body, alloca: Op) -> Option<Slot> {
         u64::try_from(a.offset).is_ok_and(|o| o.checked_add(bytes).is_some_and(|e| e <= size))
     });
     (fits && stores_are_in_same_task(body, alloca, &slot)).then_some(slot)
-}
-
-pub(crate) fn is_lifetime(unit: &Unit, body: &Body, op: Op) -> bool {
-    let known = unit.callee(body, op).and_then(|func| unit.known(func));
-    matches!(
-        known,
-        Some(ExternalFn::Marker(
-            CompilerIntrinsic::LifetimeStart | CompilerIntrinsic::LifetimeEnd
-        ))
-    )
 }
 
 /// Returns whether no parallel op lies between the allocation and its stores. A slot that a parallel op only

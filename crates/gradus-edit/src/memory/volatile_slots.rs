@@ -6,7 +6,6 @@
 //!
 //! The program's own code keeps volatile accesses; the pass edits only bodies to differentiate.
 
-use crate::memory::slots::is_lifetime;
 use gradus_ir::{Body, Op, OpKind, Unit};
 
 /// Turns volatile loads and stores of non-escaping allocas into plain accesses; returns the number of changed
@@ -41,7 +40,7 @@ fn accesses_if_private(unit: &Unit, body: &Body, alloca: Op) -> Option<Vec<Op>> 
                 OpKind::Load(_) => found.push(used.op),
                 OpKind::Store(_) if used.index == 1 => found.push(used.op),
                 OpKind::Addr { .. } if used.index == 0 => open.push(body.result(used.op)),
-                OpKind::Call(_) if is_lifetime(unit, body, used.op) => {}
+                OpKind::Call(_) if unit.is_lifetime_marker(body, used.op) => {}
                 _ => return None,
             }
         }

@@ -124,7 +124,7 @@ fn allocas_live_until_return(unit: &Unit, callee: &Body) -> bool {
 }
 
 fn saves_stack(unit: &Unit, body: &Body, op: Op) -> bool {
-    let known = unit.callee(body, op).and_then(|f| unit.known(f));
+    let known = unit.known_callee(body, op);
     known == Some(ExternalFn::Marker(CompilerIntrinsic::StackSave))
 }
 

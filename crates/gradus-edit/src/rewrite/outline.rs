@@ -103,7 +103,7 @@ pub fn hoist_private_allocas(body: &mut Body) {
     let is_private = |op: &Op| match body.kind(*op) {
         OpKind::Alloca(info) => {
             let constant = body.as_const(body.operand(*op, 0)).is_some();
-            info.storage == AllocaStorage::Private && constant && !is_in_strand(body, *op)
+            info.storage == AllocaStorage::Private && constant && !body.is_in_strand(*op)
         }
         _ => false,
     };
@@ -118,12 +118,6 @@ pub fn hoist_private_allocas(body: &mut Body) {
             None => body.append(root, op),
         }
     }
-}
-
-/// Returns whether several threads may execute the region of `op` concurrently.
-fn is_in_strand(body: &Body, op: Op) -> bool {
-    let around = |op: &Op| body.owner(body.parent(*op)?);
-    std::iter::successors(around(&op), around).any(|op| body.kind(op).is_strand_op())
 }
 
 /// Moves an op and its regions to the end of region `to`.

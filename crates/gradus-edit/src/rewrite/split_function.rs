@@ -211,11 +211,13 @@ fn is_storable(unit: &Unit, ty: TypeId) -> bool {
 
 /// Drops the independence flags of the enclosing loops, because iterations now share the frame.
 fn drop_independence(body: &mut Body, region: Region) {
-    let mut at = body.owner(region);
-    while let Some(op) = at {
+    let owners: Vec<Op> = body
+        .regions_around(region)
+        .filter_map(|at| body.owner(at))
+        .collect();
+    for op in owners {
         let flags = body.ops[op].flags;
         body.ops[op].flags = flags.without(Flags::INDEPENDENT.with(Flags::ALLOWS_EQUAL_WRITES));
-        at = body.parent(op).and_then(|outer| body.owner(outer));
     }
 }
 
@@ -243,7 +245,7 @@ impl Homes {
         }
         let mut of_ops: Vec<Home> = vec![None; body.ops.len()];
         for &op in order {
-            let outer = body.parent(op).and_then(|region| body.owner(region));
+            let outer = body.parent_op(op);
             let outer = outer.and_then(|owner| of_ops[owner.index()]);
             of_ops[op.index()] = own.get(&op).copied().or(outer);
         }
@@ -395,13 +397,7 @@ impl<'h> FrameLayout<'h> {
             Some(piece) => runs[piece].region,
             None => b.body.root(),
         };
-        let standing = |&(op, _): &(Op, usize)| {
-            let mut at = op;
-            while b.body.parent(at) != Some(region) {
-                at = b.body.parent(at).and_then(|r| b.body.owner(r))?;
-            }
-            Some(at)
-        };
+        let standing = |&(op, _): &(Op, usize)| b.body.ancestor_in(region, op);
         let first = places.iter().filter_map(standing);
         let Some(first) = first.min_by_key(|op| self.positions[op.index()]) else {
             unreachable!("uses of a value are inside the region of its definition");

@@ -32,5 +32,5 @@ pub(crate) fn is_cooperative(body: &Body, op: Op) -> bool {
 
 /// Returns the grid around a block.
 pub(crate) fn grid_of(body: &Body, block: Op) -> Option<Op> {
-    body.parent(block).and_then(|region| body.owner(region))
+    body.parent_op(block)
 }

@@ -1,7 +1,6 @@
 //! Normalises a block before the split: moves shared allocations to the block's start and erases lifetime
 //! markers.
 
-use gradus_ir::externals::{CompilerIntrinsic, ExternalFn};
 use gradus_ir::{AllocaStorage, Body, Code, Diagnostic, Op, OpKind, Unit};
 
 /// Normalises a block.
@@ -16,15 +15,13 @@ pub(crate) fn prepare(unit: &Unit, body: &mut Body, block: Op) -> Result<(), Vec
     for op in ops {
         match body.kind(op) {
             OpKind::Alloca(info) if info.storage == AllocaStorage::Shared => shared.push(op),
-            OpKind::Call(_) if is_lifetime(unit, body, op) => markers.push(op),
+            OpKind::Call(_) if unit.is_lifetime_marker(body, op) => markers.push(op),
             _ => {}
         }
     }
     for &op in &shared {
         let count = body.operand(op, 0);
-        let inside = body
-            .region_of(count)
-            .is_some_and(|r| body.is_inside(r, region));
+        let inside = body.is_defined_in(count, region);
         if inside {
             let message = "the threads of a block compute the size of shared memory";
             let finding = Diagnostic::error(Code::KernelRefused, message)
@@ -43,14 +40,4 @@ pub(crate) fn prepare(unit: &Unit, body: &mut Body, block: Op) -> Result<(), Vec
         }
     }
     Ok(())
-}
-
-fn is_lifetime(unit: &Unit, body: &Body, op: Op) -> bool {
-    let known = unit.callee(body, op).and_then(|func| unit.known(func));
-    matches!(
-        known,
-        Some(ExternalFn::Marker(
-            CompilerIntrinsic::LifetimeStart | CompilerIntrinsic::LifetimeEnd
-        ))
-    )
 }

@@ -76,7 +76,7 @@ impl Skeleton {
                 if !cut {
                     return Err(vec![refuse_barrier(unit, body, op, here)]);
                 }
-                at = body.parent(here).and_then(|region| body.owner(region));
+                at = body.parent_op(here);
             }
         }
         Ok(())
@@ -84,8 +84,8 @@ impl Skeleton {
 
     /// Marks a loop and the enclosing ops, if all can be split.
     fn add_interchanged_loop(&mut self, body: &Body, lp: Op) {
-        let around = |op: &Op| body.parent(*op).and_then(|region| body.owner(region));
-        let chain: Vec<Op> = std::iter::successors(Some(lp), around)
+        let chain: Vec<Op> = body
+            .op_and_ancestors(lp)
             .take_while(|op| *op != self.block)
             .collect();
         if chain.iter().all(|op| can_split_inside(body, *op)) {

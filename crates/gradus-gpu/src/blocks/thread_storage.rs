@@ -9,7 +9,7 @@
 use crate::Options;
 use crate::blocks::skeleton::Skeleton;
 use crate::blocks::uniformity::Uniformity;
-use crate::min_cut::Network;
+use gradus_analysis::VertexNetwork;
 use gradus_edit::is_pure;
 use gradus_ir::externals::{ExternalFn, IntFn, MathFn};
 use gradus_ir::{BinaryOp, Body, Definition, Op, OpKind, Region, Unit, Value};
@@ -192,7 +192,7 @@ impl StoragePlanner<'_> {
             }
         }
         let costs: Vec<u64> = order.iter().map(|v| self.cost(*v)).collect();
-        let mut network = Network::new(&costs);
+        let mut network = VertexNetwork::new(&costs);
         for (vertex, &value) in order.iter().enumerate() {
             match self.cheap_def(value) {
                 None => network.connect_source(vertex),
@@ -238,7 +238,7 @@ pub(crate) fn is_cheap(unit: &Unit, body: &Body, op: Op, steady: &HashSet<Op>) -
 /// Returns whether a call lowers to one or two instructions.
 fn is_short_call(unit: &Unit, body: &Body, op: Op) -> bool {
     use IntFn::{Abs, Smax, Smin, Umax, Umin};
-    let known = unit.callee(body, op).and_then(|func| unit.known(func));
+    let known = unit.known_callee(body, op);
     let short = matches!(
         known,
         Some(

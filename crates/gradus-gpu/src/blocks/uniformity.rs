@@ -204,7 +204,7 @@ impl UniformityAnalysis<'_> {
 pub(crate) fn barriers_in_arms(body: &Body, op: Op, splits: &[(Op, SyncScope)]) -> Vec<Op> {
     let mut found: Vec<Op> = Vec::new();
     for &region in body.op_regions(op) {
-        let inside = |at: Op| body.parent(at).is_some_and(|r| body.is_inside(r, region));
+        let inside = |at: Op| body.is_nested_in(at, region);
         let meets = splits
             .iter()
             .find(|(at, split)| *split == SyncScope::Barrier && inside(*at));

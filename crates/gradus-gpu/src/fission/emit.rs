@@ -12,9 +12,7 @@ use crate::blocks::uniformity::Uniformity;
 use crate::fission::segment::{SegmentOutputs, Test};
 use crate::fission::thread_loops::{Slot, ThreadRows, Threads, block_memory};
 use gradus_edit::{ValueMap, clone_op_within};
-use gradus_ir::{
-    AllocaStorage, Body, Builder, ConstKind, Flags, Op, OpKind, Region, TypeId, Unit, Value,
-};
+use gradus_ir::{AllocaStorage, Body, Builder, Flags, Op, OpKind, Region, TypeId, Unit, Value};
 use std::collections::{HashMap, HashSet};
 
 /// Analysis results for a block to be split.
@@ -130,7 +128,7 @@ impl SplitEmitter<'_> {
         let is_own = |value: &Value| self.plan.levels.is_per_thread_value(*value);
         let is_kept = |value: &Value| is_own(value) && b.body.has_uses(*value);
         let own: Vec<Value> = results.iter().copied().filter(is_kept).collect();
-        if let OpKind::Loop { .. } | OpKind::For { .. } = b.body.kind(op) {
+        if b.body.kind(op).is_loop() {
             let region = b.body.op_regions(op)[0];
             let params: Vec<Value> = b.body.region_params(region).to_vec();
             for &param in params.iter().filter(|p| is_own(p)) {
@@ -489,7 +487,7 @@ impl SplitEmitter<'_> {
     /// Stores a per-thread value to its slot; undef and poison are not stored.
     fn store_to_slot(&self, b: &Builder<'_>, outs: &mut SegmentOutputs, value: Value, what: Value) {
         if let Some(&slot) = self.slots.get(&value)
-            && !is_undef(b, what)
+            && !b.body.is_undef_or_poison(b.unit, what)
         {
             outs.stores.push((slot, what));
         }
@@ -525,12 +523,6 @@ impl SplitEmitter<'_> {
         b.body.ops[made].kind = b.body.kind(op).clone();
         b.body.ops[made].flags = b.body.ops[op].flags.without(Flags::INDEPENDENT);
     }
-}
-
-/// Returns whether a value is undef or poison.
-fn is_undef(b: &Builder<'_>, value: Value) -> bool {
-    let constant = b.body.as_const(value).map(|id| &b.unit.constant(id).kind);
-    matches!(constant, Some(ConstKind::Undef | ConstKind::Poison))
 }
 
 fn set_insertion_point(b: &mut Builder<'_>, place: InsertionPoint) {

@@ -24,7 +24,7 @@ use crate::report::{self, KernelRecord};
 use crate::warp::races;
 use crate::{Facts, Options, PassOutcome};
 use gradus_analysis::PolyForms;
-use gradus_ir::{Body, Code, Diagnostic, Op, OpKind, Unit};
+use gradus_ir::{Body, Code, Diagnostic, Op, Unit};
 
 /// Runs the pass.
 pub(crate) fn run(
@@ -144,11 +144,9 @@ fn split_points(
         let loops: Vec<Op> = in_step.iter().map(|lp| lp.op).collect();
         let spine = Skeleton::of(unit, body, block, &loops)?;
         let levels = Uniformity::of(unit, body, &spine, reads);
-        let is_loop = |op: &Op| matches!(body.kind(*op), OpKind::For { .. } | OpKind::Loop { .. });
-        let around = |op: &Op| body.parent(*op).and_then(|region| body.owner(region));
         let parted = |lp: &InterchangeLoop| {
-            let chain = std::iter::successors(Some(lp.op), around).take_while(|op| *op != block);
-            let mut loops = chain.filter(is_loop);
+            let chain = body.op_and_ancestors(lp.op).take_while(|op| *op != block);
+            let mut loops = chain.filter(|op| body.kind(*op).is_loop());
             let own = |op: Op| op == lp.op && lp.close_trip_counts;
             loops.any(|op| levels.is_divergent(op) && !own(op))
         };

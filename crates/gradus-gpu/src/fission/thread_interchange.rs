@@ -179,23 +179,19 @@ impl ThreadStrides<'_> {
     }
 
     /// Returns whether an address points into private memory of a thread.
-    fn is_private_memory(&self, mut address: Value) -> bool {
+    fn is_private_memory(&self, address: Value) -> bool {
         let body = self.body;
-        while let Some(op) = body.def_op(address) {
-            match body.kind(op) {
-                OpKind::Addr { .. } => address = body.operand(op, 0),
-                OpKind::Alloca(info) => return info.storage != AllocaStorage::Shared,
-                _ => return false,
-            }
-        }
-        false
+        let base = body.def_op(body.address_base(address));
+        base.is_some_and(|op| {
+            matches!(body.kind(op), OpKind::Alloca(info) if info.storage != AllocaStorage::Shared)
+        })
     }
 }
 
 /// Returns whether a call is a single instruction, also for vectors.
 fn is_vector_call(unit: &Unit, body: &Body, op: Op) -> bool {
     use MathFn::{Ceil, Copysign, Fabs, Floor, Fma, Sqrt};
-    match unit.callee(body, op).and_then(|func| unit.known(func)) {
+    match unit.known_callee(body, op) {
         Some(ExternalFn::Integer(_)) => true,
         Some(ExternalFn::Math(f)) => matches!(f, Ceil | Copysign | Fabs | Floor | Fma | Sqrt),
         _ => false,

@@ -165,13 +165,9 @@ pub(crate) const WARP_SIZE: u64 = 32;
 
 /// Zero-extends or truncates an unsigned integer to 64 bits.
 pub(crate) fn zext_to_i64(b: &mut Builder<'_>, value: Value) -> Value {
-    let long = b.unit.types.int(64);
-    if let Some(n) = b.body.as_int(b.unit, value) {
-        return b.i64(n);
-    }
-    match b.unit.types.int_bits(b.body.ty(value)) {
-        Some(bits) if bits > 64 => b.cast(CastOp::Trunc, value, long),
-        _ => b.cast(CastOp::ZExt, value, long),
+    match b.body.as_int(b.unit, value) {
+        Some(n) => b.i64(n),
+        None => gradus_edit::to_i64(b, value),
     }
 }
 
@@ -304,9 +300,7 @@ fn rank_memory(b: &mut Builder<'_>, threads: &Threads, team: Op, element: TypeId
     let bytes = b.add(bytes, more);
     let bytes = b.binary(BinaryOp::And, bytes, mask);
     let (block, base) = aligned_block(b, line, bytes);
-    let (ptr, void) = (b.unit.types.ptr(), b.unit.types.void());
-    let free = b.unit.types.func(void, vec![ptr]);
-    let free = b.unit.declare("free", free, AttrSet::default());
+    let free = gradus_edit::declare_free(b.unit);
     let Some(behind) = b.body.next(team) else {
         unreachable!("a terminator follows a team");
     };

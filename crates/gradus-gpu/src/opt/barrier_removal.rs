@@ -311,7 +311,7 @@ impl BarrierSides<'_> {
             return Vec::new();
         };
         let mut places = vec![(body.parent(owner), way.next(body, owner))];
-        if let OpKind::Loop { .. } | OpKind::For { .. } = body.kind(owner) {
+        if body.kind(owner).is_loop() {
             places.push((Some(region), way.first(body, region)));
         }
         places

@@ -185,7 +185,7 @@ impl ClampFinder<'_> {
         if let OpKind::Cast(CastOp::SExt) = body.kind(op) {
             op = body.def_op(body.operand(op, 0))?;
         }
-        let known = unit.callee(body, op).and_then(|func| unit.known(func));
+        let known = unit.known_callee(body, op);
         let upper = match known {
             Some(ExternalFn::Integer(IntFn::Smin)) => true,
             Some(ExternalFn::Integer(IntFn::Smax)) => false,

@@ -76,8 +76,7 @@ fn uniform_increments(
             body.operand(next, 1 - side),
             body.operand(end, 0),
         );
-        let made = body.region_of(by).filter(|r| body.is_inside(*r, region));
-        let common = made.is_none() && steps.get(by)[0] == ValueStride::None;
+        let common = !body.is_defined_in(by, region) && steps.get(by)[0] == ValueStride::None;
         (common && first == ValueStride::Const(1)).then_some(UniformIncrement { lp, index, by })
     };
     (0..body.operand_count(lp)).filter_map(stride).collect()

@@ -461,8 +461,8 @@ fn emit_fused_grid(b: &mut Builder<'_>, chain: &LaunchChain) -> Op {
 
 /// Returns whether a kernel contains loops.
 fn has_loops(body: &Body, launch: &Launch) -> bool {
-    let is_loop = |op: Op| matches!(body.kind(op), OpKind::Loop { .. } | OpKind::For { .. });
-    body.walk(launch.code(body)).any(is_loop)
+    body.walk(launch.code(body))
+        .any(|op| body.kind(op).is_loop())
 }
 
 /// Returns whether a kernel contains barriers.

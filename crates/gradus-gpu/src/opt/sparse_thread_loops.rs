@@ -18,9 +18,7 @@
 use crate::{Facts, Options, PassOutcome};
 use gradus_edit::{ValueMap, clone_ops_within, is_removable};
 use gradus_ir::mutant::{Mutant, is_planted};
-use gradus_ir::{
-    BinaryOp, Body, Builder, CastOp, IntPredicate, Op, OpKind, Region, TypeId, Unit, Value,
-};
+use gradus_ir::{BinaryOp, Body, Builder, CastOp, IntPredicate, Op, OpKind, Region, Unit, Value};
 
 /// Minimum step: below, testing all threads with vectors costs no more.
 const MIN_STEP: i64 = 8;
@@ -114,11 +112,7 @@ fn match_active_threads(
     (rank, trips): (Value, Option<i64>),
     test: Value,
 ) -> Option<ActiveThreads> {
-    let common = |v: Value| {
-        !body
-            .region_of(v)
-            .is_some_and(|of| body.is_inside(of, region))
-    };
+    let common = |v: Value| !body.is_defined_in(v, region);
     let compare = body.def_op(test)?;
     let is_zero = matches!(body.kind(compare), OpKind::ICmp(IntPredicate::Eq))
         && body.as_int(unit, body.operand(compare, 1)) == Some(0);
@@ -194,7 +188,10 @@ fn strip_mine(unit: &mut Unit, body: &mut Body, sparse: &SparseLoop) {
             let even = b.icmp(IntPredicate::Eq, both, zero);
             let least = b.int(narrow, i128::from(MIN_STEP) - 1);
             let far = b.icmp(IntPredicate::Sge, mask, least);
-            let (first, mask) = (zext_to(b, first, ty), zext_to(b, mask, ty));
+            let (first, mask) = (
+                b.cast(CastOp::ZExt, first, ty),
+                b.cast(CastOp::ZExt, mask, ty),
+            );
             let one = b.int(ty, 1);
             (first, b.add(mask, one), b.binary(BinaryOp::And, even, far))
         }
@@ -207,7 +204,7 @@ fn strip_mine(unit: &mut Unit, body: &mut Body, sparse: &SparseLoop) {
                 false => IntPredicate::Uge,
             };
             let far = b.icmp(predicate, of, least);
-            (b.zero(ty), zext_to(b, of, ty), far)
+            (b.zero(ty), b.cast(CastOp::ZExt, of, ty), far)
         }
     };
     let (_, yes, no) = b.if_(far, &[]);
@@ -241,12 +238,4 @@ fn strip_mine(unit: &mut Unit, body: &mut Body, sparse: &SparseLoop) {
     b.restore_insertion_point(back);
     b.body.detach(lp);
     b.body.insert_before(end, lp);
-}
-
-/// Zero-extends an unsigned integer to the type of the loop's trip count.
-fn zext_to(b: &mut Builder<'_>, value: Value, ty: TypeId) -> Value {
-    match b.body.ty(value) == ty {
-        true => value,
-        false => b.cast(CastOp::ZExt, value, ty),
-    }
 }

@@ -98,10 +98,7 @@ fn match_search_loop(alias: &Alias<'_>, lp: Op) -> Option<SearchLoop> {
         return None;
     };
     let limit = body.operand(test, 1);
-    let is_made_inside = |v: Value| {
-        body.region_of(v)
-            .is_some_and(|of| body.is_inside(of, region))
-    };
+    let is_made_inside = |v: Value| body.is_defined_in(v, region);
     let is_test =
         matches!(body.kind(branch), OpKind::If) && body.operand(branch, 0) == body.result(test);
     (is_test && body.operand(test, 0) == place && !is_made_inside(limit)).then_some(())?;
@@ -260,9 +257,7 @@ fn find_element_load(alias: &Alias<'_>, slice: &[Op], then: Region, place: Value
     let own = body
         .def_op(root)
         .is_some_and(|op| matches!(body.kind(op), OpKind::Alloca(_)));
-    let inside = body
-        .region_of(root)
-        .is_some_and(|of| body.is_inside(of, then));
+    let inside = body.is_defined_in(root, then);
     (!own && !inside && body.as_const(root).is_none()).then_some(load)
 }
 

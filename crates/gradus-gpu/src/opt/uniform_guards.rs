@@ -23,10 +23,9 @@ use crate::blocks::uniformity::Uniformity;
 use crate::fission::segment::Test;
 use crate::fission::thread_loops::zext_to_i64;
 use crate::{Facts, Options, PassOutcome};
-use gradus_edit::{ValueMap, clone_op_within, is_pure};
+use gradus_edit::{ValueMap, clone_op_within, is_pure, to_index_type};
 use gradus_ir::{
-    BinaryOp, Body, Builder, CastOp, IntPredicate, Op, OpKind, Region, SpmdKind, TypeId, Unit,
-    Value,
+    BinaryOp, Body, Builder, IntPredicate, Op, OpKind, Region, SpmdKind, TypeId, Unit, Value,
 };
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -462,7 +461,7 @@ fn emit_any_thread(b: &mut Builder<'_>, group: &HoistGroup) -> Value {
         let extent = zext_to_i64(b, extent);
         let own = b.binary(BinaryOp::URem, left, extent);
         let ty = b.body.ty(rank);
-        let own = int_cast(b, own, ty);
+        let own = to_index_type(b, own, ty);
         map.set(rank, own);
         left = b.binary(BinaryOp::UDiv, left, extent);
     }
@@ -492,14 +491,6 @@ fn condition_values(body: &Body, group: &HoistGroup) -> HashSet<Value> {
         values
     };
     group.path.iter().flat_map(from).collect()
-}
-
-/// Converts a 64-bit integer to the type.
-fn int_cast(b: &mut Builder<'_>, value: Value, ty: TypeId) -> Value {
-    match b.unit.types.int_bits(ty) {
-        Some(bits) if bits > 64 => b.cast(CastOp::ZExt, value, ty),
-        _ => b.cast(CastOp::Trunc, value, ty),
-    }
 }
 
 /// Emits whether the thread with the ranks in `map` reaches the loops: the thread takes every branch of the

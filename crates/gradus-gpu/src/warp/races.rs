@@ -275,10 +275,9 @@ impl RaceSearch<'_> {
     /// Returns whether an op of the block is inside a loop of the block.
     fn is_in_loop(&self, op: Op) -> bool {
         let body = self.body;
-        let around = |op: &Op| body.parent(*op).and_then(|region| body.owner(region));
-        std::iter::successors(around(&op), around)
+        body.ancestors(op)
             .take_while(|owner| *owner != self.spine.block)
-            .any(|owner| matches!(body.kind(owner), OpKind::For { .. } | OpKind::Loop { .. }))
+            .any(|owner| body.kind(owner).is_loop())
     }
 
     /// The value of an integer for a thread.
@@ -336,8 +335,7 @@ impl RaceSearch<'_> {
     fn may_be_synchronized(&self, first: Op, second: Op) -> bool {
         let body = self.body;
         let chain = |op: Op| {
-            let around = |op: &Op| body.parent(*op).and_then(|region| body.owner(region));
-            let ops = std::iter::successors(Some(op), around);
+            let ops = body.op_and_ancestors(op);
             ops.take_while(|op| *op != self.spine.block)
                 .collect::<Vec<Op>>()
         };
@@ -350,14 +348,13 @@ impl RaceSearch<'_> {
             return true;
         };
         let cut = |op: &Op| self.spine.is_structural(*op);
-        let after = |op: Op| std::iter::successors(body.next(op), |op| body.next(*op));
         let before = |op: Op| std::iter::successors(body.prev(op), |op| body.prev(*op));
-        let between = after(left_top).take_while(|op| *op != right_top);
+        let between = body.ops_after(left_top).take_while(|op| *op != right_top);
         between.into_iter().any(|op| cut(&op))
             || left
                 .iter()
                 .take_while(|op| **op != left_top)
-                .any(|op| after(*op).any(|op| cut(&op)))
+                .any(|op| body.ops_after(*op).any(|op| cut(&op)))
             || right
                 .iter()
                 .take_while(|op| **op != right_top)

@@ -6,16 +6,51 @@
 mod overloads;
 mod user_declared;
 
+use crate::externals::{CompilerIntrinsic, MemoryFn, OpenMpFn};
 use crate::externals::{
     Effects, ExternalFn, ExternalInfo, INDEX, Shape, TAPE, is_cpp_text_function, system,
 };
-use crate::{FuncId, Type, TypeId, Unit};
+use crate::{Body, FuncId, Op, Type, TypeId, Unit};
 
 impl Unit {
     /// Returns the external function behind `func`: declared only, with a table name and a matching
     /// signature. Tape-stack functions are recognised with bodies, too ([`crate::externals::MemoryFn::is_tape`]).
     pub fn known(&self, func: FuncId) -> Option<ExternalFn> {
         self.find_known(func).map(|found| found.known)
+    }
+    /// Returns the external function that a `call` or `invoke` calls directly.
+    pub fn known_callee(&self, body: &Body, op: Op) -> Option<ExternalFn> {
+        self.known(self.callee(body, op)?)
+    }
+    /// Returns the OpenMP function that an op calls.
+    pub fn openmp_callee(&self, body: &Body, op: Op) -> Option<OpenMpFn> {
+        match self.known_callee(body, op)? {
+            ExternalFn::OpenMp(function) => Some(function),
+            _ => None,
+        }
+    }
+    /// Returns the memory function that an op calls.
+    pub fn memory_callee(&self, body: &Body, op: Op) -> Option<MemoryFn> {
+        match self.known_callee(body, op)? {
+            ExternalFn::Memory(function) => Some(function),
+            _ => None,
+        }
+    }
+    /// Returns the marker intrinsic that an op calls.
+    pub fn marker_callee(&self, body: &Body, op: Op) -> Option<CompilerIntrinsic> {
+        match self.known_callee(body, op)? {
+            ExternalFn::Marker(marker) => Some(marker),
+            _ => None,
+        }
+    }
+    /// Returns whether an op marks the start or the end of a lifetime.
+    pub fn is_lifetime_marker(&self, body: &Body, op: Op) -> bool {
+        let marker = self.marker_callee(body, op);
+        let ends = [
+            CompilerIntrinsic::LifetimeStart,
+            CompilerIntrinsic::LifetimeEnd,
+        ];
+        marker.is_some_and(|marker| ends.contains(&marker))
     }
     /// Returns the effects of the external function behind `func`.
     pub fn known_effects(&self, func: FuncId) -> Option<Effects> {

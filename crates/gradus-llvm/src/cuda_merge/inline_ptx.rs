@@ -3,6 +3,7 @@
 use super::ptx::{self, OperandType};
 use crate::host::attributes::attribute_kind;
 use crate::host::calls::{assembly, calls_in, set_callee};
+use crate::host::ffi::functions_of;
 use crate::host::ffi::*;
 use crate::host::module::Host;
 use gradus_ir::{Code, Diagnostic, SourceSpan};
@@ -20,15 +21,10 @@ impl Host {
     /// # Errors
     /// Unknown assembly.
     pub(super) fn replace_assembly(&self, module: LLVMModuleRef) -> Result<(), Diagnostic> {
-        let mut functions = Vec::new();
         let mut calls = Vec::new();
         unsafe {
-            let mut f = LLVMGetFirstFunction(module);
-            while !f.is_null() {
-                functions.push(f);
-                f = LLVMGetNextFunction(f);
-            }
-            for call in functions.into_iter().flat_map(|f| calls_in(f)) {
+            let functions = functions_of(module).into_iter();
+            for call in functions.flat_map(|f| calls_in(f)) {
                 let callee = LLVMGetCalledValue(call);
                 if LLVMIsAInlineAsm(callee).is_null() || is_compiler_barrier(call) {
                     continue;

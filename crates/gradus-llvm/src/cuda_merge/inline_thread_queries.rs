@@ -2,10 +2,11 @@
 //! kernels, because the thread context is known only in a kernel.
 
 use super::add_attribute;
-use super::launches::calls_of;
 use crate::cuda_merge::inline_ptx::source_location;
 use crate::host::attributes::attribute_kind;
+use crate::host::calls::calls_to;
 use crate::host::ffi::*;
+use crate::host::ffi::{function_of, functions_of, users_of};
 use crate::host::module::Host;
 use gradus_ir::externals::{
     DEVICE_PREFIX, ExternalFn, KERNEL_PREFIX, SHARED_DYNAMIC_PREFIX, SHARED_PREFIX, lookup,
@@ -35,10 +36,10 @@ impl Host {
             // Not an error: no function ends its thread.
             return Ok(());
         };
-        for call in unsafe { calls_of(exit) } {
+        for call in unsafe { calls_to(exit) } {
             unsafe {
                 let end = LLVMGetNextInstruction(call);
-                let f = LLVMGetBasicBlockParent(LLVMGetInstructionParent(call));
+                let f = function_of(call);
                 if !name_of(f).starts_with(KERNEL_PREFIX) {
                     let message =
                         "a recursive or indirectly called device function exits the thread";
@@ -63,13 +64,11 @@ impl Host {
     pub(super) unsafe fn mark_short_alwaysinline(&self, module: LLVMModuleRef) {
         let mut lengths = InlinedSizes::default();
         unsafe {
-            let mut f = LLVMGetFirstFunction(module);
-            while !f.is_null() {
+            for f in functions_of(module) {
                 let is_kernel = name_of(f).starts_with(KERNEL_PREFIX);
                 if LLVMIsDeclaration(f) == 0 && !is_kernel && lengths.is_inlined(f) {
                     add_attribute(self, f, "alwaysinline");
                 }
-                f = LLVMGetNextFunction(f);
             }
         }
     }
@@ -186,15 +185,12 @@ pub(super) unsafe fn functions_using(value: LLVMValueRef) -> Vec<LLVMValueRef> {
     let mut open = vec![value];
     while let Some(value) = open.pop() {
         unsafe {
-            let mut at = LLVMGetFirstUse(value);
-            while !at.is_null() {
-                let user = LLVMGetUser(at);
+            for user in users_of(value) {
                 if !LLVMIsAInstruction(user).is_null() {
-                    found.push(LLVMGetBasicBlockParent(LLVMGetInstructionParent(user)));
+                    found.push(function_of(user));
                 } else {
                     open.push(user);
                 }
-                at = LLVMGetNextUse(at);
             }
         }
     }

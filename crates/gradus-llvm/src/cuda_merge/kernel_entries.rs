@@ -5,6 +5,7 @@
 use crate::cuda_merge::inline_thread_queries::functions_using;
 use crate::host::attributes::attribute_kind;
 use crate::host::ffi::*;
+use crate::host::ffi::{has_string_attribute, users_of};
 use crate::host::module::Host;
 use gradus_ir::externals::{ENTRY_PREFIX, LAUNCH_PREFIX, RUN_PREFIX, SHARED_PREFIX};
 use llvm_sys::core::*;
@@ -138,11 +139,7 @@ impl Host {
 
     /// Returns whether a kernel parameter is passed by value through a pointer.
     unsafe fn is_by_value(&self, kernel: LLVMValueRef, index: u32) -> bool {
-        let key = BY_VALUE;
-        let found = unsafe {
-            LLVMGetStringAttributeAtIndex(kernel, index + 1, key.as_ptr().cast(), key.len() as u32)
-        };
-        !found.is_null()
+        has_string_attribute(kernel, index + 1, BY_VALUE)
     }
 
     /// Replaces `byval` parameters by plain pointers. `byval` memory is private to a thread, so a parameter
@@ -259,9 +256,7 @@ unsafe fn is_only_read(pointer: LLVMValueRef) -> bool {
     let mut open = vec![pointer];
     while let Some(pointer) = open.pop() {
         unsafe {
-            let mut at = LLVMGetFirstUse(pointer);
-            while !at.is_null() {
-                let user = LLVMGetUser(at);
+            for user in users_of(pointer) {
                 if LLVMIsAInstruction(user).is_null() {
                     return false;
                 }
@@ -278,7 +273,6 @@ unsafe fn is_only_read(pointer: LLVMValueRef) -> bool {
                     }
                     _ => return false,
                 }
-                at = LLVMGetNextUse(at);
             }
         }
     }

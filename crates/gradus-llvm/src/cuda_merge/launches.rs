@@ -14,8 +14,9 @@
 //! stub call on one side of the branch.
 
 use super::add_attribute;
-use crate::host::calls::set_callee;
+use crate::host::calls::{calls_to, is_call, set_callee};
 use crate::host::ffi::*;
+use crate::host::ffi::{function_of, instructions_of, users_of};
 use crate::host::module::Host;
 use gradus_ir::externals::LAUNCH_PREFIX;
 use llvm_sys::core::*;
@@ -83,7 +84,7 @@ impl Host {
         else {
             return sites;
         };
-        for call in unsafe { calls_of(push) } {
+        for call in unsafe { calls_to(push) } {
             if let Some((stub, call_of_stub)) = unsafe { stub_call_of_push(call, push, stubs) } {
                 let site = Site {
                     push: call,
@@ -100,7 +101,7 @@ impl Host {
         let Some(launch) = self.function(KERNEL_LAUNCH) else {
             return Vec::new();
         };
-        let calls = unsafe { calls_of(launch) }.into_iter();
+        let calls = unsafe { calls_to(launch) }.into_iter();
         let of_stub = |call: &LLVMValueRef| unsafe {
             LLVMGetOperand(*call, 0) == stub && function_of(*call) != stub
         };
@@ -377,51 +378,13 @@ unsafe fn is_launch_signature(f: LLVMValueRef) -> bool {
 
 /// Returns the instructions that use a value, once per use.
 unsafe fn uses(value: LLVMValueRef) -> Vec<LLVMValueRef> {
-    let mut found = Vec::new();
-    unsafe {
-        let mut at = LLVMGetFirstUse(value);
-        while !at.is_null() {
-            let user = LLVMGetUser(at);
-            if !LLVMIsAInstruction(user).is_null() {
-                found.push(user);
-            }
-            at = LLVMGetNextUse(at);
-        }
-    }
-    found
-}
-
-/// Returns the direct calls of a function.
-pub(super) unsafe fn calls_of(f: LLVMValueRef) -> Vec<LLVMValueRef> {
-    unsafe {
-        let calls = uses(f).into_iter().filter(|user| is_call(*user));
-        calls.filter(|c| LLVMGetCalledValue(*c) == f).collect()
-    }
-}
-
-unsafe fn is_call(inst: LLVMValueRef) -> bool {
-    unsafe { !LLVMIsACallInst(inst).is_null() || !LLVMIsAInvokeInst(inst).is_null() }
-}
-
-unsafe fn instructions(block: LLVMBasicBlockRef) -> Vec<LLVMValueRef> {
-    let mut found = Vec::new();
-    unsafe {
-        let mut inst = LLVMGetFirstInstruction(block);
-        while !inst.is_null() {
-            found.push(inst);
-            inst = LLVMGetNextInstruction(inst);
-        }
-    }
-    found
+    let is_instruction = |user: &LLVMValueRef| unsafe { !LLVMIsAInstruction(*user).is_null() };
+    users_of(value).into_iter().filter(is_instruction).collect()
 }
 
 unsafe fn calls_in_block(block: LLVMBasicBlockRef) -> Vec<LLVMValueRef> {
-    let all = unsafe { instructions(block) }.into_iter();
+    let all = instructions_of(block);
     all.filter(|inst| unsafe { is_call(*inst) }).collect()
-}
-
-unsafe fn function_of(inst: LLVMValueRef) -> LLVMValueRef {
-    unsafe { LLVMGetBasicBlockParent(LLVMGetInstructionParent(inst)) }
 }
 
 /// Returns the attributes of a function or call at an index.
@@ -460,7 +423,7 @@ unsafe fn copy_code(
             let copy = LLVMAppendBasicBlockInContext(ctx, to, NO_NAME);
             map.insert(LLVMBasicBlockAsValue(block), LLVMBasicBlockAsValue(copy));
             LLVMPositionBuilderAtEnd(b, copy);
-            for inst in instructions(block) {
+            for inst in instructions_of(block) {
                 let copy = LLVMInstructionClone(inst);
                 LLVMInsertIntoBuilder(b, copy);
                 LLVMInstructionSetDebugLoc(copy, std::ptr::null_mut());

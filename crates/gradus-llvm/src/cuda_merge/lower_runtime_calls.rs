@@ -4,8 +4,7 @@
 //! Runs before differentiation, which then sees a copy as `memcpy`. Programs without derivatives keep their
 //! calls.
 
-use super::launches::calls_of;
-use crate::host::calls::set_callee;
+use crate::host::calls::{calls_to, set_callee};
 use crate::host::ffi::*;
 use crate::host::module::Host;
 use gradus_ir::Diagnostic;
@@ -29,7 +28,7 @@ impl Host {
                 continue;
             };
             unsafe {
-                let called = self.function(name).map(|f| (f, calls_of(f)));
+                let called = self.function(name).map(|f| (f, calls_to(f)));
                 for call in called
                     .iter()
                     .flat_map(|(f, calls)| calls.iter().map(move |c| (f, c)))

@@ -29,14 +29,15 @@ mod shift_semantics;
 
 use crate::cuda_merge::inline_ptx::source_location;
 use crate::host::attributes::attribute_kind;
+use crate::host::calls::calls_to;
 use crate::host::ffi::*;
+use crate::host::ffi::{functions_of, has_string_attribute};
 use crate::host::module::Host;
 use gradus_ir::externals::{
     DEVICE_PREFIX, ExternalFn, GpuFn, KERNEL_PREFIX, LAUNCH_PREFIX, RUN_PREFIX,
     SHARED_DYNAMIC_PREFIX, SHARED_PREFIX, VARIABLE_PREFIX, differentiation_call, lookup,
 };
 use gradus_ir::{Code, Diagnostic};
-use launches::calls_of;
 use llvm_sys::comdat::LLVMSetComdat;
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
@@ -93,8 +94,7 @@ impl Host {
                 DEVICE_ATTRIBUTE.len() as u32,
             );
             let of_device = LLVMCreateStringAttribute(self.ctx, mark, length, NO_NAME, 0);
-            let mut f = LLVMGetFirstFunction(module);
-            while !f.is_null() {
+            for f in functions_of(module) {
                 if LLVMIsDeclaration(f) == 0 {
                     internalize(f);
                     LLVMAddAttributeAtIndex(f, FUNCTION, of_device);
@@ -103,7 +103,6 @@ impl Host {
                         LLVMAddAttributeAtIndex(f, FUNCTION, attribute);
                     }
                 }
-                f = LLVMGetNextFunction(f);
             }
             let mut v = LLVMGetFirstGlobal(module);
             let mut dynamic = None;
@@ -121,13 +120,7 @@ impl Host {
 
     /// Returns the functions that the device half defined; threads of a kernel run them.
     pub fn device_functions(&self) -> Vec<String> {
-        let (mark, length) = (
-            DEVICE_ATTRIBUTE.as_ptr().cast(),
-            DEVICE_ATTRIBUTE.len() as u32,
-        );
-        let is_marked = |f: &LLVMValueRef| unsafe {
-            !LLVMGetStringAttributeAtIndex(*f, FUNCTION, mark, length).is_null()
-        };
+        let is_marked = |f: &LLVMValueRef| has_string_attribute(*f, FUNCTION, DEVICE_ATTRIBUTE);
         let functions = self.functions().into_iter().filter(is_marked);
         functions.map(|f| unsafe { name_of(f) }).collect()
     }
@@ -288,8 +281,7 @@ fn is_shared_by_units(name: &str) -> bool {
 /// `module` is the device's, live.
 unsafe fn check_bodies(module: LLVMModuleRef) -> Result<(), Diagnostic> {
     unsafe {
-        let mut f = LLVMGetFirstFunction(module);
-        while !f.is_null() {
+        for f in functions_of(module) {
             let name = name_of(f);
             // C++'s allocation operators are the host's.
             let elsewhere = ["_Znw", "_Zna", "_Zdl", "_Zda"];
@@ -298,14 +290,13 @@ unsafe fn check_bodies(module: LLVMModuleRef) -> Result<(), Diagnostic> {
                 && !elsewhere.iter().any(|o| name.starts_with(o));
             if LLVMIsDeclaration(f) != 0
                 && of_program
-                && let Some(call) = calls_of(f).first()
+                && let Some(call) = calls_to(f).first()
             {
                 let message = format!("the device function `{name}` has no body in this source");
                 return Err(Diagnostic::error(Code::KernelRefused, message)
                     .at(source_location(*call), "called here")
                     .help("define the function in this source, or compile all sources with `-rdc=true` if another source defines the function"));
             }
-            f = LLVMGetNextFunction(f);
         }
     }
     Ok(())

@@ -5,8 +5,8 @@
 //! step with all units. A variable [`LOCAL_DEVICE_PREFIX`]`NAME` marks a definition, [`CALL_SITE_PREFIX`]`NAME` a call into a
 //! foreign unit. Each variable holds `file:line:name`.
 
-use super::launches::calls_of;
 use crate::cuda_merge::inline_ptx::source_location;
+use crate::host::calls::calls_to;
 use crate::host::ffi::*;
 use crate::host::module::Host;
 use gradus_ir::externals::{CALL_SITE_PREFIX, DEVICE_PREFIX, LOCAL_DEVICE_PREFIX};
@@ -42,7 +42,7 @@ impl Host {
                 if !name.starts_with(DEVICE_PREFIX) || LLVMIsDeclaration(f) == 0 {
                     continue;
                 }
-                let call = calls_of(f)
+                let call = calls_to(f)
                     .into_iter()
                     .find_map(|call| source_location(call));
                 if let Some(at) = call {

@@ -2,6 +2,7 @@
 //! on `x << (32 - n)` for `n` = 0. In LLVM such a shift is poison, and CPUs reduce the amount modulo the
 //! width.
 
+use crate::host::ffi::functions_of;
 use crate::host::ffi::*;
 use crate::host::module::Host;
 use llvm_sys::core::*;
@@ -25,8 +26,7 @@ impl Host {
 unsafe fn variable_shifts(module: LLVMModuleRef) -> Vec<LLVMValueRef> {
     let mut found = Vec::new();
     unsafe {
-        let mut f = LLVMGetFirstFunction(module);
-        while !f.is_null() {
+        for f in functions_of(module) {
             found.extend(instructions_in(f).filter(|inst| {
                 let is_shift = matches!(
                     LLVMGetInstructionOpcode(*inst),
@@ -34,7 +34,6 @@ unsafe fn variable_shifts(module: LLVMModuleRef) -> Vec<LLVMValueRef> {
                 );
                 is_shift && LLVMIsConstant(LLVMGetOperand(*inst, 1)) == 0
             }));
-            f = LLVMGetNextFunction(f);
         }
     }
     found

@@ -55,8 +55,7 @@ pub(super) fn match_index_start(
             return None;
         }
         let other = body.operand(at.op, 1 - at.index as usize);
-        let inside = |made| body.is_inside(made, region);
-        if body.region_of(other).is_some_and(inside) || from.is_some_and(|from| from != other) {
+        if body.is_defined_in(other, region) || from.is_some_and(|from| from != other) {
             return None;
         }
         from = Some(other);

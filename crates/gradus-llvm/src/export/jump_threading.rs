@@ -87,7 +87,7 @@ impl Structure<'_, '_, '_> {
     }
 
     fn owner_with_arms(&self, end: Op) -> Option<Op> {
-        let owner = self.body.owner(self.body.parent(end)?)?;
+        let owner = self.body.parent_op(end)?;
         let arms = matches!(
             self.body.kind(owner),
             OpKind::If | OpKind::Switch(_) | OpKind::Invoke(_)
@@ -311,7 +311,7 @@ impl Structure<'_, '_, '_> {
 
     /// Connects ends to the header or the exit of a loop whose `repeat` tests a yielded value.
     fn thread_repeat(&mut self, test: &Test, given: Vec<Value>, ends: Vec<End>) {
-        let owner = self.body.parent(test.by).and_then(|r| self.body.owner(r));
+        let owner = self.body.parent_op(test.by);
         let Some((owner, round)) = owner.and_then(|o| self.rounds.remove(&o).map(|r| (o, r)))
         else {
             return self.join_ends(ends, &given, 0);

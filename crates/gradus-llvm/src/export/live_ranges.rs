@@ -27,7 +27,7 @@ impl Order {
         }
         // Owners precede their nested ops.
         for op in &ops {
-            let owner = body.parent(*op).and_then(|region| body.owner(region));
+            let owner = body.parent_op(*op);
             order.end[op.index()] = match (body.next(*op), owner) {
                 (Some(next), _) => order.start[next.index()],
                 (None, Some(owner)) => order.end[owner.index()],

@@ -89,7 +89,7 @@ impl Structure<'_, '_, '_> {
 
     pub(super) fn repeat(&mut self, op: Op) -> Result<(), Diagnostic> {
         let body = self.body;
-        let owner = body.parent(op).and_then(|r| body.owner(r));
+        let owner = body.parent_op(op);
         let (owner, round) = owner
             .and_then(|o| self.rounds.remove(&o).map(|r| (o, r)))
             .ok_or_else(|| self.exporter.broken_unit("a `repeat` outside of all loops"))?;

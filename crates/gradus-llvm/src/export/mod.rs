@@ -18,6 +18,7 @@ mod structure;
 mod symbols;
 mod zero_trip_guard;
 
+use crate::host::ffi::instructions_of;
 use crate::host::ffi::*;
 use crate::host::module::Host;
 use gradus_ir::{

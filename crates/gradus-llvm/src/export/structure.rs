@@ -461,7 +461,7 @@ impl Structure<'_, '_, '_> {
     // ---- the ends of regions ---------------------------------------------------------------
 
     fn yield_(&mut self, op: Op) -> Result<(), Diagnostic> {
-        let owner = self.body.parent(op).and_then(|r| self.body.owner(r));
+        let owner = self.body.parent_op(op);
         let owner =
             owner.ok_or_else(|| self.exporter.broken_unit("a `yield` outside of all ops"))?;
         match self.body.kind(owner) {

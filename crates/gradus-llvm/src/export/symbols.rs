@@ -1,6 +1,7 @@
 //! Declares and defines the functions and variables that the unit added.
 use super::Exporter;
 use crate::host::attributes::attribute_kind;
+use crate::host::ffi::functions_of;
 use crate::host::ffi::*;
 use gradus_ir::{
     Body, Diagnostic, Entity, FuncId, Function, Global, Initializer, Linkage, OpKind, Symbol,
@@ -136,13 +137,10 @@ impl Exporter<'_, '_> {
             if LLVMHasPersonalityFn(raw) != 0 || !body.walk(body.root()).any(handles) {
                 return;
             }
-            let mut other = LLVMGetFirstFunction(self.host.module);
-            while !other.is_null() && LLVMHasPersonalityFn(other) == 0 {
-                other = LLVMGetNextFunction(other);
-            }
-            let personality = match other.is_null() {
-                false => LLVMGetPersonalityFn(other),
-                true => self.cxx_personality(),
+            let mut functions = functions_of(self.host.module).into_iter();
+            let personality = match functions.find(|f| LLVMHasPersonalityFn(*f) != 0) {
+                Some(other) => LLVMGetPersonalityFn(other),
+                None => self.cxx_personality(),
             };
             LLVMSetPersonalityFn(raw, personality);
         }

@@ -92,6 +92,52 @@ pub(crate) unsafe fn name_of(value: LLVMValueRef) -> String {
     }
 }
 
+fn nonnull(value: LLVMValueRef) -> Option<LLVMValueRef> {
+    (!value.is_null()).then_some(value)
+}
+
+/// Returns the functions of a module, in order.
+pub(crate) fn functions_of(module: LLVMModuleRef) -> Vec<LLVMValueRef> {
+    let first = nonnull(unsafe { LLVMGetFirstFunction(module) });
+    std::iter::successors(first, |f| nonnull(unsafe { LLVMGetNextFunction(*f) })).collect()
+}
+
+/// Returns the global variables of a module, in order.
+pub(crate) fn globals_of(module: LLVMModuleRef) -> Vec<LLVMValueRef> {
+    let first = nonnull(unsafe { LLVMGetFirstGlobal(module) });
+    std::iter::successors(first, |v| nonnull(unsafe { LLVMGetNextGlobal(*v) })).collect()
+}
+
+/// Returns the users of a value, once per use.
+pub(crate) fn users_of(value: LLVMValueRef) -> Vec<LLVMValueRef> {
+    let mut users = Vec::new();
+    let mut at = unsafe { LLVMGetFirstUse(value) };
+    while !at.is_null() {
+        users.push(unsafe { LLVMGetUser(at) });
+        at = unsafe { LLVMGetNextUse(at) };
+    }
+    users
+}
+
+/// Returns the operands of an instruction.
+pub(crate) fn operands_of<T: FromIterator<LLVMValueRef>>(inst: LLVMValueRef) -> T {
+    let count = unsafe { LLVMGetNumOperands(inst) } as u32;
+    (0..count)
+        .map(|i| unsafe { LLVMGetOperand(inst, i) })
+        .collect()
+}
+
+/// Returns the function that contains an instruction.
+pub(crate) fn function_of(inst: LLVMValueRef) -> LLVMValueRef {
+    unsafe { LLVMGetBasicBlockParent(LLVMGetInstructionParent(inst)) }
+}
+
+/// Returns whether a function has a string attribute at an index.
+pub(crate) fn has_string_attribute(f: LLVMValueRef, index: u32, key: &str) -> bool {
+    let (start, len) = (key.as_ptr().cast(), key.len() as u32);
+    !unsafe { LLVMGetStringAttributeAtIndex(f, index, start, len) }.is_null()
+}
+
 /// Returns the blocks of a function, in order.
 pub(crate) fn blocks_of(function: LLVMValueRef) -> Vec<LLVMBasicBlockRef> {
     let mut blocks = vec![std::ptr::null_mut(); unsafe { LLVMCountBasicBlocks(function) } as usize];
@@ -101,10 +147,8 @@ pub(crate) fn blocks_of(function: LLVMValueRef) -> Vec<LLVMBasicBlockRef> {
 
 /// Returns the instructions of a block, in order.
 pub(crate) fn instructions_of(block: LLVMBasicBlockRef) -> impl Iterator<Item = LLVMValueRef> {
-    let some = |v: LLVMValueRef| (!v.is_null()).then_some(v);
-    std::iter::successors(some(unsafe { LLVMGetFirstInstruction(block) }), move |i| {
-        some(unsafe { LLVMGetNextInstruction(*i) })
-    })
+    let first = nonnull(unsafe { LLVMGetFirstInstruction(block) });
+    std::iter::successors(first, |i| nonnull(unsafe { LLVMGetNextInstruction(*i) }))
 }
 
 /// Returns the instructions of a function, block by block.

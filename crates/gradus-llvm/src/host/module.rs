@@ -9,6 +9,7 @@
 //! - LLVM's diagnostics are collected as data; nothing is printed.
 //! - Every change of the module outside import and export (a link, a pipeline) increments `generation`, and
 //!   export refuses a unit that was imported from an older generation.
+use crate::host::ffi::functions_of;
 use crate::host::ffi::*;
 use crate::host::handle_tables::Tables;
 use crate::host::pristine_bodies::Originals;
@@ -255,13 +256,7 @@ impl Host {
 
     /// Returns every function of the module, in module order.
     pub(crate) fn functions(&self) -> Vec<LLVMValueRef> {
-        let mut all = Vec::new();
-        let mut f = unsafe { LLVMGetFirstFunction(self.module) };
-        while !f.is_null() {
-            all.push(f);
-            f = unsafe { LLVMGetNextFunction(f) };
-        }
-        all
+        functions_of(self.module)
     }
 
     /// Returns an error of `what` and the errors that LLVM reported meanwhile.

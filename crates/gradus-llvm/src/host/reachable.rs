@@ -7,6 +7,8 @@
 //! reachable handler catches, and if no reachable code calls `setjmp`. Programs with kernels are walked in
 //! full, because GPU queries in all functions are rewritten.
 use crate::host::attributes::attribute_kind;
+use crate::host::calls::is_call;
+use crate::host::ffi::users_of;
 use crate::host::ffi::*;
 use crate::host::module::Host;
 use gradus_ir::externals::{ExceptionFn, ExternalFn, KERNEL_PREFIX, is_cpp_text_function, lookup};
@@ -294,16 +296,13 @@ fn reaches_return(block: LLVMBasicBlockRef) -> bool {
 /// Returns whether a function is used other than as a callee.
 fn is_address_taken(function: LLVMValueRef) -> bool {
     unsafe {
-        let mut at = LLVMGetFirstUse(function);
-        while !at.is_null() {
-            let user = LLVMGetUser(at);
-            let calls = (!LLVMIsACallInst(user).is_null() || !LLVMIsAInvokeInst(user).is_null())
+        for user in users_of(function) {
+            let calls = is_call(user)
                 && LLVMGetCalledValue(user) == function
                 && (0..LLVMGetNumArgOperands(user)).all(|i| LLVMGetOperand(user, i) != function);
             if !calls {
                 return true;
             }
-            at = LLVMGetNextUse(at);
         }
     }
     false

@@ -5,6 +5,7 @@
 //! makes the function external for the pipeline, and [`Host::restore`] resets the linkage afterwards.
 use crate::host::calls::calls_in;
 use crate::host::ffi::*;
+use crate::host::ffi::{function_of, globals_of, users_of};
 use crate::host::module::Host;
 use llvm_sys::core::*;
 use llvm_sys::debuginfo::*;
@@ -37,15 +38,12 @@ impl Host {
         let mut users = HashSet::new();
         while let Some(value) = pending.pop() {
             unsafe {
-                let mut at = LLVMGetFirstUse(value);
-                while !at.is_null() {
-                    let user = LLVMGetUser(at);
+                for user in users_of(value) {
                     if !LLVMIsAInstruction(user).is_null() {
-                        users.insert(LLVMGetBasicBlockParent(LLVMGetInstructionParent(user)));
+                        users.insert(function_of(user));
                     } else if LLVMIsAGlobalVariable(user).is_null() && seen.insert(user) {
                         pending.push(user);
                     }
-                    at = LLVMGetNextUse(at);
                 }
             }
         }
@@ -165,12 +163,6 @@ impl Host {
 
     /// Returns every global variable of the module, in module order.
     pub(crate) fn variables(&self) -> Vec<LLVMValueRef> {
-        let mut all = Vec::new();
-        let mut v = unsafe { LLVMGetFirstGlobal(self.module) };
-        while !v.is_null() {
-            all.push(v);
-            v = unsafe { LLVMGetNextGlobal(v) };
-        }
-        all
+        globals_of(self.module)
     }
 }

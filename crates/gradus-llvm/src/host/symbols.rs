@@ -1,4 +1,5 @@
 //! Symbol queries: definitions, calls, argument names, source lines, and C types from debug information.
+use crate::host::ffi::users_of;
 use crate::host::ffi::*;
 use crate::host::module::Host;
 use llvm_sys::LLVMLinkage;
@@ -117,9 +118,7 @@ impl Host {
             if called.is_null() || LLVMIsDeclaration(called) == 0 {
                 return calls;
             }
-            let mut at = LLVMGetFirstUse(called);
-            while !at.is_null() {
-                let user = LLVMGetUser(at);
+            for user in users_of(called) {
                 let is_call = !LLVMIsACallInst(user).is_null();
                 if is_call
                     && LLVMGetCalledValue(user) == called
@@ -127,7 +126,6 @@ impl Host {
                 {
                     calls.push(user);
                 }
-                at = LLVMGetNextUse(at);
             }
         }
         calls

@@ -7,6 +7,7 @@
 use super::Importer;
 use super::instructions::Operands;
 use super::refusal::Refusal;
+use crate::host::ffi::operands_of;
 use crate::host::handle_map::PointerMap;
 use crate::restructure::scope::{BlockFlow, Flow, Scope, scope};
 use crate::restructure::{Cfg, Kind, Node, Tree};
@@ -390,14 +391,6 @@ impl Reader<'_, '_> {
             ..Node::new(Kind::Jump, vec![to])
         });
         Ok((pad, shared.zip(own).map(|(s, o)| (s, Ref::Local(o)))))
-    }
-}
-
-fn operands_of(inst: LLVMValueRef) -> Operands {
-    unsafe {
-        (0..LLVMGetNumOperands(inst) as u32)
-            .map(|i| LLVMGetOperand(inst, i))
-            .collect()
     }
 }
 

@@ -1,5 +1,6 @@
 //! Translates an LLVM instruction to the kind, flags and operands of an op.
 use super::Importer;
+use crate::host::ffi::operands_of;
 use crate::host::ffi::*;
 use gradus_ir::{
     Access, AllocaInfo, AllocaStorage, Atomicity, BinaryOp, CallInfo, CastOp, Flags,
@@ -33,11 +34,15 @@ impl Importer<'_> {
             return (
                 OpKind::Binary(op),
                 binary_flags(inst, opcode),
-                operands(inst),
+                operands_of(inst),
             );
         }
         if let Some(op) = cast(opcode) {
-            return (OpKind::Cast(op), cast_flags(inst, opcode), operands(inst));
+            return (
+                OpKind::Cast(op),
+                cast_flags(inst, opcode),
+                operands_of(inst),
+            );
         }
         let kind = match opcode {
             LLVMFNeg => OpKind::FNeg,
@@ -67,7 +72,7 @@ impl Importer<'_> {
             LLVMLandingPad => return (self.landing_pad(inst), Flags::NONE, Operands::new()),
             _ => self.foreign(inst),
         };
-        (kind, fast_flags(inst), operands(inst))
+        (kind, fast_flags(inst), operands_of(inst))
     }
 
     fn foreign(&mut self, inst: LLVMValueRef) -> OpKind {
@@ -91,7 +96,7 @@ impl Importer<'_> {
         let table = [(1, Flags::INBOUNDS), (2, Flags::NUSW), (4, Flags::NUW)];
         let set = table.iter().filter(|(bit, _)| raw & bit != 0);
         let flags = set.fold(Flags::NONE, |all, (_, flag)| all.with(*flag));
-        (OpKind::Addr { source }, flags, operands(inst))
+        (OpKind::Addr { source }, flags, operands_of(inst))
     }
 
     fn landing_pad(&mut self, inst: LLVMValueRef) -> OpKind {
@@ -146,14 +151,6 @@ impl Importer<'_> {
             };
             (kind, fast_flags(inst), values)
         }
-    }
-}
-
-fn operands(inst: LLVMValueRef) -> Operands {
-    unsafe {
-        (0..LLVMGetNumOperands(inst) as u32)
-            .map(|i| LLVMGetOperand(inst, i))
-            .collect()
     }
 }
 
@@ -228,7 +225,7 @@ fn icmp(inst: LLVMValueRef) -> (OpKind, Flags, Operands) {
         LLVMIntSLE => IntPredicate::Sle,
     };
     let flags = flag(unsafe { LLVMGetICmpSameSign(inst) }, Flags::SAMESIGN);
-    (OpKind::ICmp(predicate), flags, operands(inst))
+    (OpKind::ICmp(predicate), flags, operands_of(inst))
 }
 
 fn fcmp(inst: LLVMValueRef) -> OpKind {

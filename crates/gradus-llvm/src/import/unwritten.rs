@@ -5,7 +5,7 @@
 //! LLVM's GlobalOpt, a pass that may not have run. The module itself does not change.
 
 use super::Importer;
-use crate::host::ffi::name_of;
+use crate::host::ffi::{name_of, users_of};
 use llvm_sys::LLVMLinkage::{LLVMInternalLinkage, LLVMPrivateLinkage};
 use llvm_sys::LLVMOpcode::*;
 use llvm_sys::LLVMThreadLocalMode::LLVMNotThreadLocal;
@@ -48,9 +48,8 @@ impl Importer<'_> {
         }
         let (mut work, mut seen) = (vec![variable], HashSet::from([variable]));
         while let Some(value) = work.pop() {
-            let mut at = unsafe { LLVMGetFirstUse(value) };
-            while !at.is_null() {
-                match unsafe { classify_use(value, LLVMGetUser(at)) } {
+            for user in users_of(value) {
+                match unsafe { classify_use(value, user) } {
                     Use::Reads => {}
                     Use::Writes => return false,
                     Use::PointsInto(_) if seen.len() > USES_MAX => return false,
@@ -60,7 +59,6 @@ impl Importer<'_> {
                         }
                     }
                 }
-                at = unsafe { LLVMGetNextUse(at) };
             }
         }
         true

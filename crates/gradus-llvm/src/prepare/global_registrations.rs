@@ -2,6 +2,8 @@
 //! early pipeline unchanged, and strings among a call's arguments.
 
 use crate::host::attributes::attribute_kind;
+use crate::host::calls::is_call;
+use crate::host::ffi::users_of;
 use crate::host::ffi::*;
 use crate::host::module::Host;
 use crate::host::symbol_preservation::Exposed;
@@ -125,12 +127,8 @@ impl Host {
         let mut found: Vec<(LLVMValueRef, u32, String)> = Vec::new();
         for f in callees.collect::<Vec<_>>() {
             unsafe {
-                let mut at = LLVMGetFirstUse(f);
-                while !at.is_null() {
-                    let user = LLVMGetUser(at);
-                    let calls =
-                        !LLVMIsACallInst(user).is_null() || !LLVMIsAInvokeInst(user).is_null();
-                    let count = if calls {
+                for user in users_of(f) {
+                    let count = if is_call(user) {
                         LLVMGetNumArgOperands(user)
                     } else {
                         0
@@ -140,7 +138,6 @@ impl Host {
                             metadata_string(LLVMGetOperand(user, i)).map(|text| (user, i, text)),
                         );
                     }
-                    at = LLVMGetNextUse(at);
                 }
             }
         }

@@ -7,6 +7,8 @@
 //! inlined by LLVM's default.
 
 use crate::host::attributes::attribute_kind;
+use crate::host::calls::calls_to;
+use crate::host::ffi::has_string_attribute;
 use crate::host::ffi::*;
 use crate::host::module::Host;
 use crate::prepare::libstdcxx_vectors;
@@ -45,7 +47,7 @@ impl Host {
         let mut roots = Vec::new();
         for f in self.functions() {
             let name = unsafe { name_of(f) };
-            if self.has_string_attribute(f, ROOT) {
+            if has_string_attribute(f, FUNCTION, ROOT) {
                 roots.push(name.clone());
             }
             if unsafe { LLVMIsDeclaration(f) } != 0 && differentiation_call(&name).is_some() {
@@ -81,7 +83,7 @@ impl Host {
                     | LLVMLinkage::LLVMPrivateLinkage
                     | LLVMLinkage::LLVMLinkOnceODRLinkage
             );
-            if own && !self.has_string_attribute(f, THRESHOLD) {
+            if own && !has_string_attribute(f, FUNCTION, THRESHOLD) {
                 self.set_string_attribute(f, THRESHOLD, RAISED);
             }
         }
@@ -147,7 +149,7 @@ impl Host {
     pub(crate) fn reset_inlining(&mut self) {
         for f in self.functions() {
             for (mark, attribute) in [(NOT_INLINED, "noinline"), (FORCED_INLINE, "alwaysinline")] {
-                if self.has_string_attribute(f, mark) {
+                if has_string_attribute(f, FUNCTION, mark) {
                     let kind = attribute_kind(attribute);
                     unsafe { LLVMRemoveEnumAttributeAtIndex(f, FUNCTION, kind) };
                 }
@@ -212,13 +214,6 @@ impl Host {
         }
     }
 
-    fn has_string_attribute(&self, f: LLVMValueRef, key: &str) -> bool {
-        let found = unsafe {
-            LLVMGetStringAttributeAtIndex(f, FUNCTION, key.as_ptr().cast(), key.len() as u32)
-        };
-        !found.is_null()
-    }
-
     fn set_string_attribute(&mut self, f: LLVMValueRef, key: &str, value: &str) {
         unsafe {
             let attribute = LLVMCreateStringAttribute(
@@ -245,20 +240,10 @@ unsafe fn first_arguments(f: LLVMValueRef) -> Vec<String> {
 
 /// Returns the functions passed as argument `index` to calls of `f`.
 unsafe fn function_arguments_at(f: LLVMValueRef, index: u32) -> Vec<LLVMValueRef> {
-    let mut found = Vec::new();
     unsafe {
-        let mut at = LLVMGetFirstUse(f);
-        while !at.is_null() {
-            let user = LLVMGetUser(at);
-            let calls = !LLVMIsACallInst(user).is_null() || !LLVMIsAInvokeInst(user).is_null();
-            if calls && LLVMGetCalledValue(user) == f && LLVMGetNumArgOperands(user) > index {
-                let argument = LLVMGetOperand(user, index);
-                if !LLVMIsAFunction(argument).is_null() {
-                    found.push(argument);
-                }
-            }
-            at = LLVMGetNextUse(at);
-        }
+        let calls = calls_to(f).into_iter();
+        let calls = calls.filter(|call| LLVMGetNumArgOperands(*call) > index);
+        let given = calls.map(|call| LLVMGetOperand(call, index));
+        given.filter(|of| !LLVMIsAFunction(*of).is_null()).collect()
     }
-    found
 }

@@ -5,6 +5,7 @@
 //! vector of integers and a vector of floats then conflict. After inlining, each call concerns a single
 //! member.
 
+use crate::host::calls::is_call;
 use crate::host::ffi::{instructions_in, name_of};
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
@@ -50,8 +51,7 @@ pub(crate) fn called_for_several_members(reached: &[LLVMValueRef]) -> Vec<LLVMVa
 /// Returns callee and first argument of the direct calls of a function.
 fn calls(f: LLVMValueRef) -> Vec<(LLVMValueRef, LLVMValueRef)> {
     let call = |at: LLVMValueRef| unsafe {
-        let calls = !LLVMIsACallInst(at).is_null() || !LLVMIsAInvokeInst(at).is_null();
-        if !calls || LLVMGetNumArgOperands(at) == 0 {
+        if !is_call(at) || LLVMGetNumArgOperands(at) == 0 {
             return None;
         }
         let callee = LLVMIsAFunction(LLVMGetCalledValue(at));

@@ -6,6 +6,8 @@
 //! separate function, which is then stated to be inactive. LLVM inlines these functions again after
 //! differentiation.
 
+use crate::host::calls::is_call;
+use crate::host::ffi::users_of;
 use crate::host::ffi::*;
 use crate::host::metadata_kinds::metadata_kinds;
 use crate::host::module::Host;
@@ -277,10 +279,7 @@ pub struct LoadOrStore(LLVMValueRef);
 unsafe fn accesses(global: LLVMValueRef) -> Result<Vec<LLVMValueRef>, LLVMValueRef> {
     let (mut pending, mut seen, mut found) = (vec![global], HashSet::new(), Vec::new());
     while let Some(value) = pending.pop() {
-        let mut at = unsafe { LLVMGetFirstUse(value) };
-        while !at.is_null() {
-            let user = unsafe { LLVMGetUser(at) };
-            at = unsafe { LLVMGetNextUse(at) };
+        for user in users_of(value) {
             if unsafe { LLVMIsAInstruction(user) }.is_null() {
                 // An initialiser of another variable, such as a registration, holds the address without
                 // reading the memory.
@@ -329,14 +328,11 @@ unsafe fn source_location(inst: LLVMValueRef) -> Option<SourceSpan> {
 
 /// Returns the smallest source location of the uses of a symbol in code.
 unsafe fn first_use_location(value: LLVMValueRef) -> Option<SourceSpan> {
-    let mut at = unsafe { LLVMGetFirstUse(value) };
     let mut found: Option<SourceSpan> = None;
-    while !at.is_null() {
-        let user = unsafe { LLVMGetUser(at) };
+    for user in users_of(value) {
         let is_code = !unsafe { LLVMIsAInstruction(user) }.is_null();
         let here = is_code.then(|| unsafe { source_location(user) }).flatten();
         found = [found, here].into_iter().flatten().min();
-        at = unsafe { LLVMGetNextUse(at) };
     }
     found
 }
@@ -458,7 +454,7 @@ impl Reader {
                     }
                 }
             }
-            if !LLVMIsACallInst(inst).is_null() || !LLVMIsAInvokeInst(inst).is_null() {
+            if is_call(inst) {
                 self.call(inst, &bearer);
             }
         }

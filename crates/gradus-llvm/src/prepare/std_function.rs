@@ -7,6 +7,7 @@
 //! manager delegates both requests to an opaque copy of itself: objects may be passed to other files, which
 //! may request them.
 
+use crate::host::calls::is_call;
 use crate::host::ffi::{c_string, name_of};
 use crate::host::module::Host;
 use gradus_ir::externals::QUERY_SYMBOL;
@@ -80,7 +81,7 @@ unsafe fn may_request_target(function: LLVMValueRef) -> bool {
         while !block.is_null() {
             let mut at = LLVMGetFirstInstruction(block);
             while !at.is_null() {
-                let is_call = !LLVMIsACallInst(at).is_null() || !LLVMIsAInvokeInst(at).is_null();
+                let is_call = is_call(at);
                 if is_call
                     && has_manager_type(LLVMGetCalledFunctionType(at))
                     && is_target_request(at)

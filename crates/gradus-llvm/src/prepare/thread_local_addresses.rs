@@ -6,7 +6,7 @@
 //! attributes that permit merging.
 
 use crate::host::attributes::attribute_kind;
-use crate::host::calls::set_callee;
+use crate::host::calls::{calls_to, set_callee};
 use crate::host::ffi::{c_string, name_of};
 use crate::host::module::Host;
 use gradus_ir::externals::THREAD_LOCAL_ADDRESS;
@@ -32,7 +32,7 @@ impl Host {
             let index = LLVMAttributeFunctionIndex;
             unsafe {
                 LLVMRemoveEnumAttributeAtIndex(f, index, memory);
-                for call in calls(f) {
+                for call in calls_to(f) {
                     LLVMRemoveCallSiteEnumAttribute(call, index, memory);
                 }
             }
@@ -82,27 +82,7 @@ impl Host {
 /// # Safety
 /// Two functions of one type and module.
 unsafe fn redirect_calls(before: LLVMValueRef, after: LLVMValueRef) {
-    for call in unsafe { calls(before) } {
+    for call in unsafe { calls_to(before) } {
         unsafe { set_callee(call, after) };
     }
-}
-
-/// Returns the direct calls of a function.
-///
-/// # Safety
-/// `f` is a live function.
-unsafe fn calls(f: LLVMValueRef) -> Vec<LLVMValueRef> {
-    let mut found = Vec::new();
-    unsafe {
-        let mut at = LLVMGetFirstUse(f);
-        while !at.is_null() {
-            let user = LLVMGetUser(at);
-            let is_call = !LLVMIsACallInst(user).is_null() || !LLVMIsAInvokeInst(user).is_null();
-            if is_call && LLVMGetCalledValue(user) == f {
-                found.push(user);
-            }
-            at = LLVMGetNextUse(at);
-        }
-    }
-    found
 }

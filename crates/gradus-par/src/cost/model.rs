@@ -469,9 +469,8 @@ impl<'a> WorkCounter<'a> {
             return u64::try_from(n).map_or(Trips::Unknown, Trips::Number);
         }
         let is_known = |value: Value| {
-            let at = body.region_of(value);
-            let is_inside = at.is_some_and(|r| body.is_inside(r, self.region));
-            !is_inside || self.region == body.root() && body.params().contains(&value)
+            !body.is_defined_in(value, self.region)
+                || self.region == body.root() && body.params().contains(&value)
         };
         let mut count = count;
         loop {

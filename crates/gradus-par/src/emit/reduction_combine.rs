@@ -36,8 +36,7 @@ impl Bounded {
         given: Value,
     ) -> Option<Bounded> {
         let choice = MinMax::of(body, given)?;
-        let made = body.region_of(given)?;
-        if !body.is_inside(made, iteration) {
+        if !body.is_defined_in(given, iteration) {
             return None;
         }
         let bound = body.as_const(choice.second)?;

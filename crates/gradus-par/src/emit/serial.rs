@@ -128,11 +128,7 @@ pub(crate) fn par_for_to_nest(b: &mut Builder<'_>, op: Op) -> Vec<Op> {
     let inner = b.region();
     move_region(b, region, inner, &indices);
     let mut ends = Vec::new();
-    if let Some(end) = b
-        .body
-        .last(inner)
-        .filter(|end| matches!(b.body.kind(*end), OpKind::Yield))
-    {
+    if let Some(end) = b.body.yield_of(inner) {
         let given: Vec<Value> = b.body.operands(end).collect();
         b.body.erase(end);
         for (reduction, (total, value)) in reductions.iter().zip(totals.iter().zip(given)) {
@@ -228,9 +224,7 @@ pub(crate) fn copied_yields(
     map: &ValueMap,
     region: Region,
 ) -> Option<Vec<Value>> {
-    let end = source
-        .last(region)
-        .filter(|end| matches!(source.kind(*end), OpKind::Yield))?;
+    let end = source.yield_of(region)?;
     let values: Vec<Value> = source.operands(end).collect();
     Some(
         values

@@ -88,9 +88,7 @@ impl ColumnLoop {
         let inner = body.op_regions(down)[0];
         let straight = |op: Op| is_plain(unit, body, op) || matches!(body.kind(op), OpKind::Yield);
         let trips = body.operand(down, 0);
-        let outside = body
-            .region_of(trips)
-            .is_none_or(|at| !body.is_inside(at, region));
+        let outside = !body.is_defined_in(trips, region);
         let short = body.as_int(unit, trips).is_some_and(|n| n < ROWS_MIN);
         let kept = values_to_store(body, &before, down);
         let columns = ColumnLoop {

@@ -84,11 +84,7 @@ impl UnwindAnalysis {
 
 /// Returns true if the function, or the source function of an outlined function, is `nounwind`.
 fn is_nounwind(unit: &Unit, func: FuncId) -> bool {
-    let mut around = std::iter::successors(Some(func), |func| unit.functions[*func].derived_from);
-    around.any(|func| {
-        let attrs = unit.attrs(unit.functions[func].attrs);
-        attrs.function("nounwind").is_some()
-    })
+    unit.origin_has_attribute(func, "nounwind")
 }
 
 impl Lowering<'_> {

@@ -127,19 +127,10 @@ fn can_be_cloned(unit: &Unit, func: FuncId) -> bool {
     };
     let fits = |op: Op| match body.kind(op) {
         OpKind::Call(info) => info.tail != TailKind::MustTail,
-        OpKind::ShareFor { .. } | OpKind::Single { .. } | OpKind::Barrier(_) => in_team(body, op),
+        OpKind::ShareFor { .. } | OpKind::Single { .. } | OpKind::Barrier(_) => body.is_in_team(op),
         _ => true,
     };
     !variadic && function.linkage != Linkage::Interposable && body.walk(body.root()).all(fits)
-}
-
-fn enclosing_ops(body: &Body, op: Op) -> impl Iterator<Item = Op> + '_ {
-    let owner = |op: Op| body.parent(op).and_then(|region| body.owner(region));
-    std::iter::successors(owner(op), move |&op| owner(op))
-}
-
-fn in_team(body: &Body, op: Op) -> bool {
-    enclosing_ops(body, op).any(|o| matches!(body.kind(o), OpKind::Spmd { .. }))
 }
 
 fn declare_clones(unit: &mut Unit, func: FuncId) -> Clones {
@@ -249,7 +240,7 @@ fn fork_body(unit: &mut Unit, mut body: Box<Body>, clones: &HashMap<FuncId, Clon
     let plain: Vec<Op> = calls
         .iter()
         .map(|(op, _)| *op)
-        .filter(|op| !is_in_strand(b.body, *op))
+        .filter(|op| !b.body.is_in_strand(*op))
         .collect();
     let several = !plain
         .iter()
@@ -264,20 +255,9 @@ fn fork_body(unit: &mut Unit, mut body: Box<Body>, clones: &HashMap<FuncId, Clon
     body
 }
 
-/// Returns true if `op` is inside of a task, a parallel iteration or a rank.
-pub(crate) fn is_in_strand(body: &Body, op: Op) -> bool {
-    enclosing_ops(body, op).any(|owner| body.kind(owner).is_strand_op())
-}
-
-/// Returns true if `op` is inside of a loop.
-fn is_in_loop(body: &Body, op: Op) -> bool {
-    let repeats = |owner| matches!(body.kind(owner), OpKind::For { .. } | OpKind::Loop { .. });
-    enclosing_ops(body, op).any(repeats)
-}
-
 /// Returns true if a run that executes the call `op` executes it once and no other of `calls`.
 fn is_only_call_of_run(body: &Body, op: Op, calls: &[Op]) -> bool {
-    !is_in_loop(body, op)
+    !body.is_in_loop(op)
         && calls
             .iter()
             .all(|other| *other == op || are_exclusive(body, op, *other))
@@ -291,7 +271,7 @@ fn max_calls_per_run(body: &Body, calls: &[(Op, &Clones)]) -> usize {
         let met = others
             .filter(|&other| other == op || !are_exclusive(body, op, other))
             .count();
-        match is_in_loop(body, op) {
+        match body.is_in_loop(op) {
             true => met.max(MANY_CALLS),
             false => met,
         }
@@ -302,8 +282,8 @@ fn max_calls_per_run(body: &Body, calls: &[(Op, &Clones)]) -> usize {
 /// Returns true if `a` and `b` are in different arms of a branch.
 fn are_exclusive(body: &Body, a: Op, b: Op) -> bool {
     let arms = |op: Op| {
-        let inside = std::iter::once(op).chain(enclosing_ops(body, op));
-        inside.filter_map(|op| Some((body.owner(body.parent(op)?)?, body.parent(op)?)))
+        let inside = body.op_and_ancestors(op);
+        inside.filter_map(|op| Some((body.parent_op(op)?, body.parent(op)?)))
     };
     let of_a: HashMap<Op, Region> = arms(a).collect();
     let meeting = arms(b).find(|(owner, _)| of_a.contains_key(owner));

@@ -7,7 +7,6 @@
 
 use crate::emit::serial;
 use crate::lower::Lowering;
-use crate::lower::fork_clones::is_in_strand;
 use crate::lower::loops::LoopPlan;
 use gradus_ir::{Body, Builder, Flags, FuncId, Op, OpKind, RmwOp, Unit};
 
@@ -51,7 +50,7 @@ pub(crate) fn is_atomic_between_iterations(body: &Body, op: Op) -> bool {
 pub(crate) fn make_between_atomics_plain(unit: &mut Unit, body: &mut Body) {
     let between: Vec<Op> = body
         .walk(body.root())
-        .filter(|op| is_atomic_between_iterations(body, *op) && !is_in_strand(body, *op))
+        .filter(|op| is_atomic_between_iterations(body, *op) && !body.is_in_strand(*op))
         .collect();
     for op in between {
         clear_independent_around(body, op);
@@ -61,8 +60,7 @@ pub(crate) fn make_between_atomics_plain(unit: &mut Unit, body: &mut Body) {
 
 /// Removes `INDEPENDENT` from all loops that enclose `op`.
 pub(crate) fn clear_independent_around(body: &mut Body, op: Op) {
-    let around = |op: &Op| body.owner(body.parent(*op)?);
-    let loops: Vec<Op> = std::iter::successors(around(&op), around).collect();
+    let loops: Vec<Op> = body.ancestors(op).collect();
     for around in loops {
         let flags = &mut body.ops[around].flags;
         *flags = flags.without(Flags::INDEPENDENT);

@@ -243,11 +243,7 @@ fn single_for_all(b: &mut Builder<'_>, state: RankState, op: Op, place: Value) {
         nothing.push(b.poison(ty));
     }
     let region = b.body.op_regions(op)[0];
-    if let Some(end) = b
-        .body
-        .last(region)
-        .filter(|end| matches!(b.body.kind(*end), OpKind::Yield))
-    {
+    if let Some(end) = b.body.yield_of(region) {
         let given: Vec<Value> = b.body.operands(end).collect();
         let back = b.set_insertion_before(end);
         store_fields(b, block, place, &given);

@@ -298,7 +298,7 @@ impl FusionAnalysis<'_> {
         body.walk(body.op_regions(lp)[0])
             .all(|op| match body.kind(op) {
                 OpKind::Call(_) => matches!(
-                    unit.callee(body, op).and_then(|func| unit.known(func)),
+                    unit.known_callee(body, op),
                     Some(ExternalFn::Integer(_) | ExternalFn::Marker(_))
                 ),
                 OpKind::Yield => true,

@@ -14,7 +14,7 @@
 
 use gradus_analysis::{Alias, AliasOptions, Clobbers, Effects, ExitClobbers};
 use gradus_edit::{ValueMap, clone_op_within, is_dereferenceable};
-use gradus_ir::{Body, Builder, Flags, FuncId, Op, OpKind, Unit, Value};
+use gradus_ir::{Body, Builder, Flags, FuncId, Op, OpKind, Unit};
 
 /// Hoists conditional loads of `body` out of inner loops.
 pub(crate) fn hoist_conditional_loads(
@@ -56,12 +56,13 @@ pub(crate) fn hoist_conditional_loads(
 fn hoist_target(body: &Body, load: Op, is_unchanged_in: impl Fn(Op) -> bool) -> Option<Op> {
     let address = body.operand(load, 0);
     let (mut at, mut conditional, mut found) = (load, false, None);
-    while let Some(around) = body.parent(at).and_then(|region| body.owner(region)) {
+    while let Some(around) = body.parent_op(at) {
         match body.kind(around) {
             OpKind::If | OpKind::Switch(_) => conditional = true,
             OpKind::For { .. } | OpKind::Loop { .. } => {
                 let shared = body.ops[around].flags.has(Flags::INDEPENDENT);
-                if shared || is_defined_in(body, address, around) || !is_unchanged_in(around) {
+                let inside = body.op_regions(around)[0];
+                if shared || body.is_defined_in(address, inside) || !is_unchanged_in(around) {
                     break;
                 }
                 if conditional {
@@ -73,18 +74,6 @@ fn hoist_target(body: &Body, load: Op, is_unchanged_in: impl Fn(Op) -> bool) -> 
         at = around;
     }
     found
-}
-
-/// Returns true if `value` is defined inside of `op`.
-fn is_defined_in(body: &Body, value: Value, op: Op) -> bool {
-    let mut region = body.region_of(value);
-    while let Some(owner) = region.and_then(|region| body.owner(region)) {
-        if owner == op {
-            return true;
-        }
-        region = body.parent(owner);
-    }
-    false
 }
 
 #[cfg(test)]

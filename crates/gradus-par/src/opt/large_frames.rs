@@ -5,7 +5,6 @@
 //! for later calls. Small allocations stay on the stack.
 
 use crate::emit::abi::Entry;
-use gradus_ir::externals::{CompilerIntrinsic, ExternalFn};
 use gradus_ir::{AllocaStorage, Body, Builder, Op, OpKind, Unit, Value};
 
 /// An allocation of at least this size is large.
@@ -51,7 +50,9 @@ pub(crate) fn large_allocas_to_scratch(unit: &mut Unit, body: &mut Body) {
 /// Removes the lifetime markers of `alloca`: only stack slots may have markers.
 fn drop_lifetimes(unit: &Unit, body: &mut Body, alloca: Op) {
     let users: Vec<Op> = body.uses(body.result(alloca)).map(|at| at.op).collect();
-    let markers = users.into_iter().filter(|op| is_lifetime(unit, body, *op));
+    let markers = users
+        .into_iter()
+        .filter(|op| unit.is_lifetime_marker(body, *op));
     for marker in markers.collect::<Vec<Op>>() {
         body.erase(marker);
     }
@@ -65,17 +66,11 @@ pub(crate) fn drop_foreign_lifetimes(unit: &Unit, body: &mut Body) {
     };
     let calls = body.walk(body.root()).filter(|op| {
         let pointer = |op| unit.call_args(body, op).last().copied();
-        is_lifetime(unit, body, *op) && !pointer(*op).is_some_and(is_own)
+        unit.is_lifetime_marker(body, *op) && !pointer(*op).is_some_and(is_own)
     });
     for marker in calls.collect::<Vec<Op>>() {
         body.erase(marker);
     }
-}
-
-fn is_lifetime(unit: &Unit, body: &Body, op: Op) -> bool {
-    let known = unit.callee(body, op).and_then(|func| unit.known(func));
-    let marker = CompilerIntrinsic::LifetimeStart;
-    matches!(known, Some(ExternalFn::Marker(id)) if id == marker || id == CompilerIntrinsic::LifetimeEnd)
 }
 
 /// Returns the size in bytes of an allocation in the frame, if known.

@@ -18,7 +18,8 @@ pub fn convert_task_loops(unit: &mut Unit, body: &mut Body) -> usize {
     let loops: Vec<(Op, Op)> = body
         .walk(body.root())
         .filter_map(|op| Some((op, only_task(unit, body, op)?)))
-        .filter(|(op, _)| !in_team(body, *op))
+        // A rank runs its parallel loops alone, whereas its tasks are shared.
+        .filter(|(op, _)| !body.is_in_team(*op))
         .collect();
     for &(op, spawn) in &loops {
         to_par_for(unit, body, op, spawn);
@@ -54,13 +55,6 @@ fn is_leaf_task(body: &Body, region: Region) -> bool {
         )
     };
     body.last(region).is_some_and(ends) && !body.walk(region).any(tasks)
-}
-
-/// Returns true inside of a team: a rank runs its parallel loops alone, whereas its tasks are shared.
-fn in_team(body: &Body, op: Op) -> bool {
-    let owner = |op: Op| body.parent(op).and_then(|region| body.owner(region));
-    let mut around = std::iter::successors(owner(op), |&op| owner(op));
-    around.any(|op| matches!(body.kind(op), OpKind::Spmd { .. }))
 }
 
 fn to_par_for(unit: &mut Unit, body: &mut Body, op: Op, spawn: Op) {

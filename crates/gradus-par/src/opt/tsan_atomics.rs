@@ -11,11 +11,7 @@ use gradus_ir::{
 
 /// Returns true if ThreadSanitizer instruments the function, or the function from which `func` is derived.
 pub(crate) fn is_tsan_instrumented(unit: &Unit, func: FuncId) -> bool {
-    let mut around = std::iter::successors(Some(func), |func| unit.functions[*func].derived_from);
-    around.any(|func| {
-        let attrs = unit.attrs(unit.functions[func].attrs);
-        attrs.function("sanitize_thread").is_some()
-    })
+    unit.origin_has_attribute(func, "sanitize_thread")
 }
 
 /// Replaces atomic float additions of a body by compare-exchange loops.

@@ -10,10 +10,8 @@
 //! flagged [`Flags::ALLOWS_EQUAL_WRITES`] because iterations may share written memory. Second, loops with inner loops, or
 //! with calls of functions that contain loops, calls or many ops.
 
-use gradus_ir::externals::{CompilerIntrinsic, DERIVATIVE_BLOCK_NAME, ExternalFn, MemoryFn};
-use gradus_ir::{
-    AllocaInfo, AllocaStorage, AttrSet, Body, Builder, Flags, FuncId, Op, OpKind, Unit, Value,
-};
+use gradus_ir::externals::{DERIVATIVE_BLOCK_NAME, ExternalFn, MemoryFn};
+use gradus_ir::{AllocaInfo, AllocaStorage, Body, Builder, Flags, Op, OpKind, Unit, Value};
 
 /// The alignment of stack blocks: vectors lie in whole cache lines.
 const LINE_BYTES: u32 = 64;
@@ -32,8 +30,7 @@ const MANY_OPS: usize = 50;
 
 /// Returns true if an iteration has enough work for an allocation.
 fn is_worth_allocation(unit: &Unit, body: &Body, op: Op) -> bool {
-    let is_loop =
-        |body: &Body, op: Op| matches!(body.kind(op), OpKind::For { .. } | OpKind::Loop { .. });
+    let is_loop = |body: &Body, op: Op| body.kind(op).is_loop();
     let is_call = |body: &Body, op: Op| {
         let callee = unit.callee(body, op);
         body.kind(op).call_info().is_some() && callee.is_none_or(|f| unit.known(f).is_none())
@@ -58,9 +55,7 @@ pub(crate) fn slots_to_heap(unit: &mut Unit, body: &mut Body, op: Op) {
         .walk(region)
         .filter(|op| matches!(body.kind(*op), OpKind::Alloca(_)))
         .collect();
-    let end = body
-        .last(region)
-        .filter(|end| matches!(body.kind(*end), OpKind::Yield));
+    let end = body.yield_of(region);
     let first = body.ops_in(region).find(|op| !slots.contains(op));
     let (Some(end), Some(first)) = (end, first) else {
         // Not an error: the iteration does not reach its end, or is empty.
@@ -76,7 +71,7 @@ pub(crate) fn slots_to_heap(unit: &mut Unit, body: &mut Body, op: Op) {
         // Not an error: the program declares an incompatible `aligned_alloc`, and the slots stay on the stack.
         return;
     };
-    let free = free_function(unit);
+    let free = gradus_edit::declare_free(unit);
     for slot in slots {
         let Some((align_bytes, bytes)) = slot_bytes(unit, body, slot) else {
             continue;
@@ -183,7 +178,7 @@ fn private_block(unit: &Unit, body: &Body, call: Op) -> Option<HeapBlock> {
 }
 
 fn put_on_stack(unit: &mut Unit, body: &mut Body, block: &HeapBlock) {
-    let memset = block.zeroed.then(|| memset_function(unit));
+    let memset = block.zeroed.then(|| gradus_edit::declare_memset(unit));
     let mut b = Builder::new(unit, body);
     b.loc = b.body.ops[block.call].loc;
     b.set_insertion_before(block.call);
@@ -220,31 +215,11 @@ fn is_free(unit: &Unit, body: &Body, op: Op) -> bool {
 
 /// Returns true if the call only reads and writes memory at its addresses, or is a lifetime marker.
 fn only_accesses(unit: &Unit, body: &Body, op: Op) -> bool {
-    let marker = unit.callee(body, op).and_then(|f| unit.known(f));
-    let lifetime = matches!(
-        marker,
-        Some(ExternalFn::Marker(
-            CompilerIntrinsic::LifetimeStart | CompilerIntrinsic::LifetimeEnd
-        ))
-    );
-    lifetime
+    unit.is_lifetime_marker(body, op)
         || matches!(
             memory_function(unit, body, op),
             Some(
                 MemoryFn::MemcpyIntrinsic | MemoryFn::MemmoveIntrinsic | MemoryFn::MemsetIntrinsic
             )
         )
-}
-
-fn free_function(unit: &mut Unit) -> FuncId {
-    let (ptr, void) = (unit.types.ptr(), unit.types.void());
-    let ty = unit.types.func(void, vec![ptr]);
-    unit.declare("free", ty, AttrSet::default())
-}
-
-fn memset_function(unit: &mut Unit) -> FuncId {
-    let (ptr, byte, long) = (unit.types.ptr(), unit.types.int(8), unit.types.int(64));
-    let (bit, void) = (unit.types.int(1), unit.types.void());
-    let ty = unit.types.func(void, vec![ptr, byte, long, bit]);
-    unit.declare("llvm.memset.p0.i64", ty, AttrSet::default())
 }

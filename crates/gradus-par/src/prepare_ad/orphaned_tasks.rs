@@ -7,10 +7,8 @@
 //! function reachable outside of all regions loses its tasks; any other function is treated as if inside of a
 //! region. A caller of a derivative in a region gets the version without tasks.
 
-use gradus_ir::externals::{ExternalFn, OpenMpFn};
-use gradus_ir::{
-    AttrSet, Body, Builder, ConstKind, Flags, FuncId, IntPredicate, Op, OpKind, Unit, Value,
-};
+use gradus_ir::externals::OpenMpFn;
+use gradus_ir::{AttrSet, Body, Builder, Flags, FuncId, IntPredicate, Op, OpKind, Unit, Value};
 use std::collections::HashSet;
 
 /// Emits the query for an enclosing parallel region at the builder's position.
@@ -54,7 +52,7 @@ pub fn resolve_orphans(unit: &mut Unit, functions: &[FuncId], entries: &[FuncId]
 
 fn resolve_orphan_op(unit: &mut Unit, body: &mut Body, op: Op, outside: bool) {
     let b = &mut Builder::new(unit, body);
-    match (b.body.kind(op), openmp_query(b.unit, b.body, op)) {
+    match (b.body.kind(op), b.unit.openmp_callee(b.body, op)) {
         (OpKind::Spawn { .. }, _) if b.body.ops[op].flags.has(Flags::ORPHANED_TASK) => {
             b.body.ops[op].flags = Flags::NONE;
             if outside {
@@ -74,22 +72,6 @@ fn resolve_orphan_op(unit: &mut Unit, body: &mut Body, op: Op, outside: bool) {
         }
         (_, Some(OpenMpFn::EndRegion)) => b.body.erase(op),
         _ => {}
-    }
-}
-
-/// Returns the OpenMP query that `op` calls.
-fn openmp_query(unit: &Unit, body: &Body, op: Op) -> Option<OpenMpFn> {
-    match unit.known(unit.callee(body, op)?) {
-        Some(ExternalFn::OpenMp(id)) => Some(id),
-        _ => None,
-    }
-}
-
-/// Returns the function that `value` names.
-fn function(unit: &Unit, body: &Body, value: Value) -> Option<FuncId> {
-    match unit.constant(body.as_const(value)?).kind {
-        ConstKind::Func(func) => Some(func),
-        _ => None,
     }
 }
 
@@ -136,7 +118,7 @@ fn add_reachable(unit: &Unit, found: &mut HashSet<FuncId>, called: impl Fn(&Body
 fn referenced_functions(unit: &Unit, body: &Body, ops: &[Op]) -> Vec<FuncId> {
     let values = ops.iter().flat_map(|op| body.operands(*op));
     values
-        .filter_map(|value| function(unit, body, value))
+        .filter_map(|value| body.as_function(unit, value))
         .collect()
 }
 
@@ -157,7 +139,7 @@ fn ops_by_region(unit: &Unit, body: &Body) -> OpsByRegion {
     while let Some(region) = open.pop() {
         let mut depth = 0;
         for op in body.ops_in(region) {
-            match openmp_query(unit, body, op) {
+            match unit.openmp_callee(body, op) {
                 Some(OpenMpFn::BeginRegion) => depth += 1,
                 Some(OpenMpFn::EndRegion) => depth -= 1,
                 _ => {}

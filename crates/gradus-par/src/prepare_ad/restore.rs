@@ -7,7 +7,7 @@
 use crate::prepare_ad::iteration_private_memory;
 use crate::prepare_ad::tasks_as_loops::ForkLoop;
 use gradus_edit::{CarriedValue, ReductionKind, carried_value};
-use gradus_ir::{Body, Builder, Flags, Op, OpKind, Unit, Value};
+use gradus_ir::{Body, Builder, Op, Unit, Value};
 
 /// Turns the independent loops of a body into parallel loops and tasks, if legal. Returns the loops that
 /// remain, because a carried value is no reduction. Private blocks of iterations move to the stack.
@@ -32,10 +32,7 @@ pub fn restore(unit: &mut Unit, body: &mut Body) -> Vec<Op> {
 
 /// Returns the next independent loop from the outside in, because inner loops are cloned with forks.
 fn next_independent_loop(body: &Body, stay: &[Op]) -> Option<Op> {
-    let marked = |op: &Op| {
-        let is_loop = matches!(body.kind(*op), OpKind::For { .. });
-        is_loop && body.ops[*op].flags.has(Flags::INDEPENDENT) && !stay.contains(op)
-    };
+    let marked = |op: &Op| body.is_independent(*op) && !stay.contains(op);
     body.walk(body.root()).find(marked)
 }
 

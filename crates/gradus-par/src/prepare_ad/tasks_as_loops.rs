@@ -83,8 +83,8 @@ fn concurrent_ops(
     let owner = body.owner(region);
     let waits_at_end =
         owner.is_some_and(|op| matches!(body.kind(op), OpKind::Scope | OpKind::Spawn { .. }));
-    let behind = std::iter::successors(body.next(spawn), |op| body.next(*op));
-    let rest: Vec<Op> = behind
+    let rest: Vec<Op> = body
+        .ops_after(spawn)
         .take_while(|op| !matches!(body.kind(*op), OpKind::Sync) && !body.kind(*op).is_terminator())
         .collect();
     let end = body.next(*rest.last()?)?;
@@ -188,11 +188,8 @@ fn spawn_to_loop(unit: &mut Unit, body: &mut Body, spawn: Op, rest: &[Op]) {
 
 /// Passes a value of a fork's arm to its uses after the fork through a stack slot.
 fn demote_to_slot(b: &mut Builder<'_>, fork: Op, side: Region, value: Value) {
-    let outside = |b: &Builder<'_>, op: Op| {
-        let region = b.body.parent(op);
-        region.is_some_and(|region| !b.body.is_inside(region, side))
-    };
-    let uses: Vec<_> = b.body.uses(value).filter(|at| outside(b, at.op)).collect();
+    let outside = |at: &gradus_ir::Use| !b.body.is_nested_in(at.op, side);
+    let uses: Vec<_> = b.body.uses(value).filter(outside).collect();
     let Some(end) = b.body.last(side).filter(|_| !uses.is_empty()) else {
         // Not an error: all uses of the value are in the arm.
         return;
@@ -247,8 +244,7 @@ pub fn is_fork(unit: &Unit, body: &Body, op: Op) -> bool {
         let callee = unit.callee(body, op);
         callee.is_some_and(|callee| unit.known(callee).is_none())
     };
-    matches!(body.kind(op), OpKind::For { .. })
-        && body.ops[op].flags.has(Flags::INDEPENDENT)
+    body.is_independent(op)
         && body.as_int(unit, body.operand(op, 0)) == Some(2)
         && body.walk(body.op_regions(op)[0]).any(calls)
 }

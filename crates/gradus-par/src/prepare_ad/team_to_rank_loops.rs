@@ -62,12 +62,11 @@ pub fn team_to_rank_code(
             OpKind::Barrier(BarrierScope::Team) | OpKind::ShareFor { .. } | OpKind::Single { .. }
         )
     };
-    let around = |op: &Op| body.owner(body.parent(*op)?);
-    let mut outside = std::iter::successors(around(&team), around);
+    let is_nested = (body.ancestors(team)).any(|op| body.kind(op).is_parallel());
     let (shared, others): (Vec<Op>, Vec<Op>) = body.walk(region).partition(shares);
     let waits =
         |op: &Op| may_wait_for_rank(unit, body, *op, waiting) || is_unsized_slot(unit, body, *op);
-    if outside.any(|op| body.kind(op).is_parallel()) || others.iter().any(waits) {
+    if is_nested || others.iter().any(waits) {
         return false;
     }
     let mut b = Builder::new(unit, body);
@@ -119,15 +118,14 @@ fn replace_rank_queries(unit: &mut Unit, body: &mut Body, team: Op) {
         unreachable!("a team's region has the rank and the size as parameters");
     };
     let of_team = |op: &Op| {
-        let around = |op: &Op| body.owner(body.parent(*op)?);
-        let mut between = std::iter::successors(around(op), around).take_while(|op| *op != team);
+        let mut between = body.ancestors(*op).take_while(|op| *op != team);
         between.all(|op| match body.kind(op) {
             OpKind::ShareFor { .. } | OpKind::Single { .. } | OpKind::Critical(_) => true,
             kind => !kind.is_parallel(),
         })
     };
     let asked = body.walk(region).filter_map(|op| {
-        let answer = match unit.known(unit.callee(body, op)?)? {
+        let answer = match unit.known_callee(body, op)? {
             ExternalFn::OpenMp(OpenMpFn::ThreadNum) => number,
             ExternalFn::OpenMp(OpenMpFn::NumThreads) => size,
             _ => return None,
@@ -380,8 +378,7 @@ fn recompute_before_team(b: &mut Builder<'_>, team: Op, value: Value) -> Option<
     let region = b.body.op_regions(team)[0];
     let (mut open, mut found) = (vec![value], Vec::new());
     while let Some(value) = open.pop() {
-        let made = b.body.region_of(value);
-        if !made.is_some_and(|made| b.body.is_inside(made, region)) {
+        if !b.body.is_defined_in(value, region) {
             continue;
         }
         let op = b.body.def_op(value)?;
@@ -432,9 +429,8 @@ fn split_regions(body: &Body, team: Op) -> HashSet<Region> {
     let mut cut = HashSet::from([root]);
     for op in body.walk(root) {
         if matches!(body.kind(op), OpKind::Barrier(_)) {
-            let regions = std::iter::successors(body.parent(op), |region| {
-                body.owner(*region).and_then(|owner| body.parent(owner))
-            });
+            let regions = body.parent(op).into_iter();
+            let regions = regions.flat_map(|home| body.regions_around(home));
             cut.extend(regions.take_while(|region| *region != root));
         }
     }
@@ -468,7 +464,7 @@ fn drop_split_alias_scopes(unit: &mut Unit, body: &mut Body, team: Op) {
     let cut = split_regions(body, team);
     let inside: Vec<Op> = body.walk(body.op_regions(team)[0]).collect();
     let begins = |op: &Op| {
-        let known = unit.callee(body, *op).and_then(|func| unit.known(func));
+        let known = unit.known_callee(body, *op);
         let stands = body.parent(*op).is_some_and(|region| cut.contains(&region));
         stands && known == Some(ExternalFn::Marker(CompilerIntrinsic::NoaliasScopeDecl))
     };

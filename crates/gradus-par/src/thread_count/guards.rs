@@ -11,8 +11,8 @@ use crate::emit::abi::Entry;
 use crate::emit::serial::par_for_to_nest;
 use crate::thread_count::num_threads::teams;
 use crate::thread_count::queries::{
-    enclosing_ops, is_loop, is_openmp_query, is_team_rank_count, outermost_parallel_loop,
-    rank_counters, related_parallel_loops, team_size_values, version_loop,
+    is_loop, is_openmp_query, is_team_rank_count, outermost_parallel_loop, rank_counters,
+    related_parallel_loops, team_size_values, version_loop,
 };
 use crate::thread_count::taint::{TaintContext, TaintFlow};
 use gradus_analysis::{CallGraph, Effects};
@@ -67,7 +67,8 @@ pub fn loops_depending_on_team_size(
     let in_team = |(func, op): &(FuncId, Op)| {
         let body = unit.functions[*func].body.as_deref();
         body.is_some_and(|body| {
-            enclosing_ops(body, *op).any(|op| matches!(body.kind(op), OpKind::Spmd { .. }))
+            body.op_and_ancestors(*op)
+                .any(|op| matches!(body.kind(op), OpKind::Spmd { .. }))
         })
     };
     (!found.iter().any(in_team)).then_some(found)
@@ -93,9 +94,9 @@ pub(crate) fn is_guarded(unit: &Unit, body: &Body, op: Op) -> bool {
             && body.as_int(unit, body.operand(several, 1)) == Some(1)
             && is_team_rank_count(unit, body, body.operand(several, 0))
     };
-    let outside = enclosing_ops(body, op).skip(1);
+    let outside = body.ancestors(op);
     let has_condition = |(_, choice): &(Op, Op)| body.operands(*choice).next().is_some();
-    enclosing_ops(body, op)
+    body.op_and_ancestors(op)
         .zip(outside)
         .filter(has_condition)
         .any(is_guard)

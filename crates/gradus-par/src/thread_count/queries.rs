@@ -46,9 +46,7 @@ pub(crate) fn is_openmp_query(unit: &Unit, body: &Body, op: Op, what: OpenMpFn) 
 
 /// Returns true if `op` calls an OpenMP function that satisfies a predicate.
 fn calls_openmp(unit: &Unit, body: &Body, op: Op, fits: impl Fn(OpenMpFn) -> bool) -> bool {
-    let known = unit.callee(body, op).and_then(|f| unit.known(f));
-    matches!(known, Some(ExternalFn::OpenMp(id)) if fits(id))
-        && matches!(body.kind(op), OpKind::Call(_))
+    unit.openmp_callee(body, op).is_some_and(fits) && matches!(body.kind(op), OpKind::Call(_))
 }
 
 /// Returns true if `op` queries the size or presence of the enclosing team. Presence (`omp_in_parallel`, the
@@ -282,7 +280,7 @@ impl ThreadCountQueries {
             body.into_iter().flat_map(move |body| {
                 let guarded = self.loops_to_guard(unit, func, body);
                 let loops = body.walk(body.root()).filter(move |op| {
-                    let mut around = enclosing_ops(body, *op);
+                    let mut around = body.op_and_ancestors(*op);
                     is_loop(body, *op)
                         && self.depends_on_thread_count(func, *op)
                         && !self.has_version(func, body, *op)
@@ -355,7 +353,7 @@ impl ThreadCountQueries {
     }
 
     fn has_version(&self, func: FuncId, body: &Body, op: Op) -> bool {
-        enclosing_ops(body, op).any(|op| {
+        body.op_and_ancestors(op).any(|op| {
             let mut versions = self.versions.iter();
             versions.any(|version| version.func == func && version.op == op)
         })
@@ -500,14 +498,9 @@ pub(crate) fn is_team_rank_count(unit: &Unit, body: &Body, value: Value) -> bool
     from.is_some_and(|op| is_openmp_query(unit, body, op, OpenMpFn::RequestedTeamSize))
 }
 
-/// Iterates over `op` and the enclosing ops, innermost first.
-pub(crate) fn enclosing_ops(body: &Body, op: Op) -> impl Iterator<Item = Op> + '_ {
-    std::iter::successors(Some(op), |op| body.owner(body.parent(*op)?))
-}
-
 /// Returns the outermost parallel loop that is or encloses `op`.
 pub(crate) fn outermost_parallel_loop(body: &Body, op: Op) -> Option<Op> {
-    enclosing_ops(body, op)
+    body.op_and_ancestors(op)
         .filter(|op| is_loop(body, *op))
         .last()
 }
@@ -515,7 +508,7 @@ pub(crate) fn outermost_parallel_loop(body: &Body, op: Op) -> Option<Op> {
 /// Returns the parallel loops around `op` and inside of `op`.
 pub(crate) fn related_parallel_loops(body: &Body, op: Op) -> Vec<Op> {
     let inside = body.op_regions(op).iter().flat_map(|r| body.walk(*r));
-    enclosing_ops(body, op)
+    body.op_and_ancestors(op)
         .chain(inside)
         .filter(|op| is_loop(body, *op))
         .collect()
@@ -523,10 +516,8 @@ pub(crate) fn related_parallel_loops(body: &Body, op: Op) -> Vec<Op> {
 
 /// Returns true if `later`, or an op around `later`, follows `first` in the region of `first`.
 fn precedes_in_region(body: &Body, first: Op, later: Op) -> bool {
-    let at = enclosing_ops(body, later).find(|op| body.parent(*op) == body.parent(first));
-    at.is_some_and(|at| {
-        std::iter::successors(body.next(first), |op| body.next(*op)).any(|op| op == at)
-    })
+    let at = (body.parent(first)).and_then(|home| body.ancestor_in(home, later));
+    at.is_some_and(|at| body.ops_after(first).any(|op| op == at))
 }
 
 fn teams(body: &Body) -> impl Iterator<Item = Op> + '_ {
@@ -565,8 +556,7 @@ pub(crate) fn rank_counters(
     team: Op,
 ) -> Vec<(Value, bool)> {
     let own = |op: &Op| {
-        let around = |op: &Op| body.owner(body.parent(*op)?);
-        let between = std::iter::successors(around(op), around).take_while(|op| *op != team);
+        let between = body.ancestors(*op).take_while(|op| *op != team);
         let kinds = between.map(|op| body.kind(op)).collect::<Vec<_>>();
         let alone = kinds
             .iter()

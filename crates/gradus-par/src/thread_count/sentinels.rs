@@ -59,7 +59,7 @@ fn written_value(unit: &Unit, body: &Body, op: Op) -> Option<(Value, Value)> {
         OpKind::Store(_) => Some((body.operand(op, 1), body.operand(op, 0))),
         OpKind::AtomicRmw(..) => Some((body.operand(op, 0), body.operand(op, 1))),
         OpKind::Call(_) => {
-            let known = unit.known(unit.callee(body, op)?)?;
+            let known = unit.known_callee(body, op)?;
             let fills = ExternalFn::Memory(MemoryFn::Memset);
             let fills = known == fills || known == ExternalFn::Memory(MemoryFn::MemsetIntrinsic);
             let args = unit.call_args(body, op);
@@ -74,7 +74,7 @@ fn written_value(unit: &Unit, body: &Body, op: Op) -> Option<(Value, Value)> {
 fn varies_with_loop(body: &Body, ptr: Value) -> bool {
     let is_loop = |kind: &OpKind| {
         let shared = matches!(kind, OpKind::ShareFor { .. } | OpKind::ParFor { .. });
-        shared || matches!(kind, OpKind::For { .. } | OpKind::Loop { .. })
+        shared || kind.is_loop()
     };
     let mut seen = HashSet::from([ptr]);
     let mut work = vec![ptr];

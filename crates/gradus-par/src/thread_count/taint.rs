@@ -126,8 +126,7 @@ impl<'a> TaintContext<'a> {
                 Some(ends.map(|end| body.operand(end, index)).collect())
             }
             OpKind::For { .. } => {
-                let end = body.last(body.op_regions(op)[0]);
-                let end = end.filter(|end| matches!(body.kind(*end), OpKind::Yield))?;
+                let end = body.yield_of(body.op_regions(op)[0])?;
                 Some(vec![body.operand(op, index + 1), body.operand(end, index)])
             }
             OpKind::Loop { .. } => {
@@ -152,8 +151,6 @@ impl<'a> TaintContext<'a> {
     /// `within` itself: array initialisation.
     fn initializes_array(&self, ptr: Value, op: Op, within: Op) -> bool {
         let body = self.body;
-        let around = |op: &Op| body.owner(body.parent(*op)?);
-        let outside = |op: Op| std::iter::successors(around(&op), around);
         let Some(address) = body.def_op(ptr) else {
             return false;
         };
@@ -163,9 +160,9 @@ impl<'a> TaintContext<'a> {
                 OpKind::For { .. } | OpKind::ShareFor { .. } | OpKind::ParFor { .. }
             )
         };
-        let below = outside(op).position(|op| op == within);
-        let mut inner = outside(op).take(below.map_or(0, |count| count + 1));
-        inner.any(|around| is_loop(&around) && outside(address).any(|op| op == around))
+        let below = body.ancestors(op).position(|op| op == within);
+        let mut inner = body.ancestors(op).take(below.map_or(0, |count| count + 1));
+        inner.any(|around| is_loop(&around) && body.is_ancestor(around, address))
     }
 
     /// Returns true if `ptr` points to initialised globals (lookup tables) only.
@@ -185,14 +182,12 @@ impl<'a> TaintContext<'a> {
     }
 
     fn known(&self, op: Op) -> Option<ExternalFn> {
-        let callee = self.unit.callee(self.body, op)?;
-        self.unit.known(callee)
+        self.unit.known_callee(self.body, op)
     }
 
+    /// Returns true if `op` is a team or inside of a team.
     fn in_team(&self, op: Op) -> bool {
-        let around = |op: &Op| self.body.owner(self.body.parent(*op)?);
-        std::iter::successors(Some(op), around)
-            .any(|op| matches!(self.body.kind(op), OpKind::Spmd { .. }))
+        matches!(self.body.kind(op), OpKind::Spmd { .. }) || self.body.is_in_team(op)
     }
 }
 

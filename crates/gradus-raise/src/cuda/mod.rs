@@ -112,7 +112,7 @@ fn launches_too_large_to_inline(unit: &Unit) -> HashSet<FuncId> {
 
 /// Returns the GPU builtin that `op` calls.
 fn gpu_builtin(unit: &Unit, body: &Body, op: Op) -> Option<GpuFn> {
-    match unit.known(unit.callee(body, op)?)? {
+    match unit.known_callee(body, op)? {
         ExternalFn::Kernel(id) => Some(id),
         _ => None,
     }

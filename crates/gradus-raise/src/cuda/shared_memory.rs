@@ -30,10 +30,7 @@ pub(super) fn allocate_shared(unit: &mut Unit, body: &mut Body, launch: &Launch)
     for (value, global, offset) in used {
         let places: Vec<_> = body
             .uses(value)
-            .filter(|at| {
-                body.parent(at.op)
-                    .is_some_and(|r| body.is_inside(r, launch.block))
-            })
+            .filter(|at| body.is_nested_in(at.op, launch.block))
             .collect();
         if places.is_empty() {
             continue;

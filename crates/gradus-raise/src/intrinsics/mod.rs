@@ -52,7 +52,7 @@ pub(crate) fn raise(unit: &mut Unit) -> Raised {
 
 /// Returns the intrinsics of a body in program order, outer statements first.
 fn intrinsics_of_body(unit: &Unit, body: &Body) -> Vec<(Op, ParallelIntrinsic)> {
-    let known = |op| match unit.known(unit.callee(body, op)?) {
+    let known = |op| match unit.known_callee(body, op) {
         Some(ExternalFn::Fork(id)) => Some((op, id)),
         _ => None,
     };
@@ -273,8 +273,8 @@ pub(crate) fn other_arm(body: &Body, branch: Op, side: Region) -> Option<Region>
 
 /// Turns the loop of an arm into an independent `for`.
 fn raise_loop(unit: &mut Unit, body: &mut Body, _: Op, side: Region) -> Result<(), SerialReason> {
-    let is_loop = |op: &Op| matches!(body.kind(*op), OpKind::Loop { .. } | OpKind::For { .. });
-    let loops: Vec<Op> = body.ops_in(side).filter(is_loop).collect();
+    let loops = body.ops_in(side).filter(|op| body.kind(*op).is_loop());
+    let loops: Vec<Op> = loops.collect();
     let marked = loops.iter().copied();
     let marked: Vec<Op> = marked
         .filter(|op| body.ops[*op].flags.has(Flags::HAS_PARALLEL_INTRINSIC))
@@ -307,7 +307,7 @@ fn raise_loop(unit: &mut Unit, body: &mut Body, _: Op, side: Region) -> Result<(
         matches!(
             id,
             ParallelIntrinsic::Spawning | ParallelIntrinsic::SpawningCall
-        ) && body.parent(op).is_some_and(|r| body.is_inside(r, region))
+        ) && body.is_nested_in(op, region)
     });
     let waits = body
         .walk(region)
@@ -410,15 +410,15 @@ mod tests {
 
     /// Returns true if the task completes before the load.
     fn waits_in_time(body: &Body) -> bool {
-        let around = |op: &Op| body.owner(body.parent(*op)?);
         let find =
             |kind: fn(&OpKind) -> bool| body.walk(body.root()).find(|op| kind(body.kind(*op)));
         let task = find(|kind| matches!(kind, OpKind::Spawn { .. })).expect("a task");
         let load = find(|kind| matches!(kind, OpKind::Load(_))).expect("a load");
-        let scope = std::iter::successors(around(&task), around)
+        let scope = body
+            .ancestors(task)
             .find(|op| matches!(body.kind(*op), OpKind::Scope))
             .expect("a scope");
-        !std::iter::successors(around(&load), around).any(|op| op == scope)
+        !body.is_ancestor(scope, load)
     }
 
     #[test]
@@ -456,9 +456,9 @@ mod tests {
         let body = unit.functions[f].body.as_deref().expect("it has code");
         let load = body
             .walk(body.root())
-            .find(|op| matches!(body.kind(*op), OpKind::Load(_)));
-        let around = |op: &Op| body.owner(body.parent(*op)?);
-        let mut owners = std::iter::successors(load.as_ref().and_then(around), around);
+            .find(|op| matches!(body.kind(*op), OpKind::Load(_)))
+            .expect("a load");
+        let mut owners = body.ancestors(load);
         assert!(owners.any(|op| matches!(body.kind(op), OpKind::If)));
     }
 

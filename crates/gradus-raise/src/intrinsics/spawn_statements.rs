@@ -8,15 +8,13 @@ use crate::intrinsics::{SerialReason, other_arm, privatize_allocations};
 use crate::regions::move_region_before;
 use gradus_edit::{is_pure, is_speculatable};
 use gradus_ir::externals::ExternalFn;
-use gradus_ir::{
-    AllocaStorage, Body, Builder, ConstKind, Flags, Op, OpKind, Region, TypeId, Unit, Value,
-};
+use gradus_ir::{AllocaStorage, Body, Builder, Op, OpKind, Region, TypeId, Unit, Value};
 
 /// Hoists the ops before the last call of an arm above the branch: arguments are computed before the spawn.
 pub(crate) fn hoist_arguments(unit: &Unit, body: &mut Body, branch: Op, side: Region) {
     let calls = |op: &Op| match body.kind(*op) {
         OpKind::Call(_) => {
-            let known = unit.callee(body, *op).and_then(|func| unit.known(func));
+            let known = unit.known_callee(body, *op);
             !matches!(known, Some(ExternalFn::Marker(_)))
         }
         kind => matches!(kind, OpKind::Invoke(_)),
@@ -188,7 +186,10 @@ pub(crate) fn raise_spawn(
     b.set_insertion_before(branch);
     for (index, slot) in slots.iter().enumerate() {
         let old = before.as_ref().map(|values| values[index]);
-        if let (Some(slot), Some(old)) = (*slot, old.filter(|v| is_defined(b, *v))) {
+        if let (Some(slot), Some(old)) = (
+            *slot,
+            old.filter(|v| !b.body.is_undef_or_poison(b.unit, *v)),
+        ) {
             b.store(old, slot);
         }
     }
@@ -233,16 +234,6 @@ fn ends_with_values(body: &Body, end: Op) -> Option<Vec<Value>> {
     matches!(body.kind(end), OpKind::Yield).then(|| body.operands(end).collect())
 }
 
-fn is_defined(b: &Builder<'_>, value: Value) -> bool {
-    let constant = b.body.as_const(value);
-    !constant.is_some_and(|id| {
-        matches!(
-            b.unit.constant(id).kind,
-            ConstKind::Undef | ConstKind::Poison
-        )
-    })
-}
-
 /// Allocates a slot per used result, in the frame of the strand that executes the branch.
 fn result_slots(b: &mut Builder<'_>, branch: Op, results: &[Value]) -> Vec<Option<Value>> {
     let home = strand_region(b.body, branch);
@@ -275,8 +266,7 @@ fn strand_region(body: &Body, op: Op) -> Region {
     while let Some(owner) = body.owner(at) {
         let own = match body.kind(owner) {
             OpKind::Spawn { .. } => true,
-            OpKind::For { .. } => body.ops[owner].flags.has(Flags::INDEPENDENT),
-            _ => false,
+            _ => body.is_independent(owner),
         };
         match body.parent(owner) {
             Some(outer) if !own => at = outer,
@@ -316,7 +306,7 @@ fn is_synced_before(body: &Body, task: Op, user: Op) -> bool {
         if body.parent(at) == home {
             return false;
         }
-        match body.parent(at).and_then(|r| body.owner(r)) {
+        match body.parent_op(at) {
             Some(owner) => at = owner,
             None => return false,
         }

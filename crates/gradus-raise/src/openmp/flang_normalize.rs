@@ -36,9 +36,9 @@ fn hoist_allocations(body: &mut Body) {
     let in_branches = |op: &Op| {
         let size = matches!(body.kind(*op), OpKind::Alloca(info) if !info.inalloca)
             && body.as_const(body.operand(*op, 0)).is_some();
-        let owner = |op: &Op| body.owner(body.parent(*op)?);
-        size && owner(op).is_some()
-            && std::iter::successors(owner(op), owner)
+        size && body.parent_op(*op).is_some()
+            && body
+                .ancestors(*op)
                 .all(|around| matches!(body.kind(around), OpKind::If | OpKind::Switch(_)))
     };
     let found: Vec<Op> = body.walk(body.root()).filter(in_branches).collect();
@@ -78,11 +78,11 @@ fn match_atomic_update(unit: &Unit, body: &Body, op: Op) -> Option<AtomicUpdate>
     if ops.len() != 8 || body.operand(exchange, 1) != old || access.volatile {
         return None;
     }
-    let sum = body.def_op(bitcast_operand(body, body.operand(exchange, 2))?)?;
+    let sum = body.def_op(body.cast_operand(body.operand(exchange, 2), CastOp::BitCast)?)?;
     let &OpKind::Binary(kind @ (BinaryOp::FAdd | BinaryOp::FSub)) = body.kind(sum) else {
         return None;
     };
-    let is_old = |value: Value| bitcast_operand(body, value) == Some(old);
+    let is_old = |value: Value| body.cast_operand(value, CastOp::BitCast) == Some(old);
     let (left, right) = (body.operand(sum, 0), body.operand(sum, 1));
     let (value, kind) = match (kind, is_old(left), is_old(right)) {
         (BinaryOp::FAdd, true, false) => (right, RmwOp::FAdd),
@@ -106,12 +106,6 @@ fn match_atomic_update(unit: &Unit, body: &Body, op: Op) -> Option<AtomicUpdate>
         kind,
         access,
     })
-}
-
-/// Returns the operand of a bitcast.
-fn bitcast_operand(body: &Body, value: Value) -> Option<Value> {
-    let op = body.def_op(value)?;
-    matches!(body.kind(op), OpKind::Cast(CastOp::BitCast)).then(|| body.operand(op, 0))
 }
 
 /// Returns true if the loop repeats exactly on a failed exchange, with the value found.

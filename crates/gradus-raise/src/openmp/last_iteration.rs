@@ -3,7 +3,6 @@
 //! The thread of the last iteration executes such code after the loop, under a flag that the runtime sets. The flag's
 //! branches become unconditional markers of the position; the code then moves to the end of the last iteration.
 
-use crate::openmp::worksharing_loops::is_marker;
 use crate::regions::ops_between;
 use gradus_edit::{ValueMap, clone_op_within, is_pure};
 use gradus_ir::{Body, Builder, ConstKind, IntPredicate, Op, OpKind, Region, TypeId, Unit, Value};
@@ -25,7 +24,7 @@ pub(super) fn last_branches(
         match body.kind(at) {
             OpKind::Load(_) => loads.push(at),
             OpKind::Store(_) => {}
-            OpKind::Call(_) if at == asks || is_marker(unit, body, at) => {}
+            OpKind::Call(_) if at == asks || unit.marker_callee(body, at).is_some() => {}
             _ => return Err(UNKNOWN),
         }
     }
@@ -215,9 +214,7 @@ fn code_after_loop(body: &Body, counted: Op, branch: Op) -> Option<Vec<AfterLoop
         let test = body
             .owner(arm)
             .filter(|op| matches!(body.kind(*op), OpKind::If))?;
-        let end = body
-            .last(arm)
-            .filter(|op| matches!(body.kind(*op), OpKind::Yield))?;
+        let end = body.yield_of(arm)?;
         found.push(AfterLoop {
             ops: ops_between(body, at, end)?,
             test: Some((test, end)),

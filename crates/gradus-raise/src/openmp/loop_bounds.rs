@@ -13,7 +13,6 @@
 //! - An optimiser may let iterations count from zero and add the range's start. Such a count is part of an
 //!   iteration number, recognised by the addition.
 
-use crate::openmp::worksharing_loops::is_marker;
 use gradus_edit::is_induction;
 use gradus_ir::externals::ExternalFn;
 use gradus_ir::{BinaryOp, Body, Op, OpKind, Region, Unit, Value};
@@ -119,7 +118,7 @@ impl BoundFlow<'_> {
             OpKind::Call(_) if self.is_integer(op) => self.add(body.result(op)),
             OpKind::Load(_) | OpKind::Store(_) | OpKind::AtomicRmw(..) | OpKind::Call(_)
                 if self.is_in_iteration(op) => {}
-            OpKind::Call(_) => return is_marker(self.unit, body, op),
+            OpKind::Call(_) => return self.unit.marker_callee(body, op).is_some(),
             OpKind::Store(_) => {
                 let into = body.def_op(body.operand(op, 1));
                 return index == 0 && into.is_some_and(|slot| self.slots.contains(&slot));
@@ -128,7 +127,7 @@ impl BoundFlow<'_> {
                 return is_induction(self.unit, body, op, index);
             }
             OpKind::Repeat => {
-                let Some(lp) = owner(body, op) else {
+                let Some(lp) = body.parent_op(op) else {
                     return false;
                 };
                 if lp != self.lp && self.is_in_iteration(lp) {
@@ -147,7 +146,7 @@ impl BoundFlow<'_> {
             {
                 self.add_all_of(op)
             }
-            OpKind::Yield => match owner(body, op) {
+            OpKind::Yield => match body.parent_op(op) {
                 Some(branch) if matches!(body.kind(branch), OpKind::If) => {
                     self.add(body.results(branch)[index]);
                 }
@@ -180,26 +179,17 @@ impl BoundFlow<'_> {
 
     /// Returns true if `op` is part of an iteration.
     fn is_in_iteration(&self, op: Op) -> bool {
-        let mut around = std::iter::successors(owner(self.body, op), |op| owner(self.body, *op));
-        around.any(|op| op == self.lp)
+        op != self.lp && self.body.is_ancestor(self.lp, op)
     }
 
     /// Returns true if a branch encloses the loop, or is the test at the loop's top.
     fn guards_or_tests_loop(&self, branch: Op) -> bool {
         let body = self.body;
-        let mut at = Some(self.lp);
-        while let Some(op) = at {
-            if op == branch {
-                return true;
-            }
-            at = owner(body, op);
+        if body.is_ancestor(branch, self.lp) {
+            return true;
         }
         let region: Region = body.op_regions(self.lp)[0];
         let last = body.last(region);
         last.is_some_and(|last| body.prev(last) == Some(branch))
     }
-}
-
-fn owner(body: &Body, op: Op) -> Option<Op> {
-    body.parent(op).and_then(|region| body.owner(region))
 }

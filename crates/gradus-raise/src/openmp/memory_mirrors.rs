@@ -4,7 +4,6 @@
 //! the loop. Replacing the carried value by a load of the memory restores the source: an accumulation variable
 //! that ranks combine.
 
-use crate::openmp::worksharing_loops::is_marker;
 use gradus_ir::{Body, Builder, Op, OpKind, Region, Unit, Value};
 use std::collections::HashSet;
 
@@ -25,9 +24,7 @@ fn mirroring_slot(unit: &Unit, body: &Body, lp: Op, index: usize) -> Option<Op> 
     let slot = stored_slot(body, next)?;
     let mut writers: HashSet<Op> = HashSet::new();
     for at in body.uses(body.result(slot)) {
-        let inside: Vec<Op> = enclosing_ops(body, at.op)
-            .take_while(|op| *op != lp)
-            .collect();
+        let inside: Vec<Op> = body.ancestors(at.op).take_while(|op| *op != lp).collect();
         let is_inside = inside.last().copied().unwrap_or(at.op);
         if body.parent(is_inside) != Some(region) {
             continue;
@@ -46,12 +43,6 @@ fn mirroring_slot(unit: &Unit, body: &Body, lp: Op, index: usize) -> Option<Op> 
     let initial = body.operand(lp, 1 + index);
     let mirrors = held.content_after_region(region, param, 0) == Some(next);
     (mirrors && contains_before(unit, body, slot, lp, initial)).then_some(slot)
-}
-
-/// `op` is excluded.
-fn enclosing_ops(body: &Body, op: Op) -> impl Iterator<Item = Op> {
-    let owner = |op: Op| body.parent(op).and_then(|region| body.owner(region));
-    std::iter::successors(owner(op), move |op| owner(*op))
 }
 
 /// Returns the slot to which a value is stored, at its definition or in the branch or loop that yields it.
@@ -117,9 +108,7 @@ impl SlotContent<'_> {
         let mut fitting: Vec<Value> = body.results(op).to_vec();
         for &arm in body.op_regions(op) {
             let held = self.content_after_region(arm, now, depth + 1)?;
-            let end = body
-                .last(arm)
-                .filter(|end| matches!(body.kind(*end), OpKind::Yield))?;
+            let end = body.yield_of(arm)?;
             fitting.retain(|result| {
                 let number = body.results(op).iter().position(|r| r == result);
                 number.is_some_and(|n| body.operand(end, n) == held)
@@ -159,7 +148,7 @@ fn contains_before(unit: &Unit, body: &Body, slot: Op, lp: Op, value: Value) -> 
             OpKind::Store(access) if access.is_plain() && body.operand(op, 0) != address => {
                 (written, read) = (Some(op), false);
             }
-            _ if is_marker(unit, body, op) => {}
+            _ if unit.marker_callee(body, op).is_some() => {}
             _ => return false,
         }
     }

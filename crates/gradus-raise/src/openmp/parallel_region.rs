@@ -6,7 +6,7 @@
 //! extent 1.
 
 use crate::openmp::thread_num;
-use crate::runtime_calls::{RuntimeCalls, function_value, span_of};
+use crate::runtime_calls::{RuntimeCalls, span_of};
 use gradus_edit::inline_region_body;
 use gradus_ir::externals::{ExternalFn, OpenMpFn};
 use gradus_ir::{
@@ -21,7 +21,7 @@ pub(super) type OutlinedBodies = HashMap<FuncId, Body>;
 /// Returns the outlined function of a fork, if function and captures are recognised.
 pub(super) fn outlined_function(unit: &Unit, body: &Body, fork: Op) -> Option<FuncId> {
     captured(unit, body, fork)?;
-    function_value(unit, body, *unit.call_args(body, fork).get(2)?)
+    body.as_function(unit, *unit.call_args(body, fork).get(2)?)
 }
 
 /// Returns the captured values that a fork passes.
@@ -39,7 +39,7 @@ fn captured(unit: &Unit, body: &Body, fork: Op) -> Option<Vec<Value>> {
 
 /// Returns true if the fork has a condition argument.
 fn is_conditional(unit: &Unit, body: &Body, fork: Op) -> bool {
-    let known = unit.callee(body, fork).and_then(|func| unit.known(func));
+    let known = unit.known_callee(body, fork);
     known == Some(ExternalFn::OpenMp(OpenMpFn::ForkIf))
 }
 
@@ -78,9 +78,8 @@ fn team(
     let serial = serial_branch(unit, body, calls, fork, func, &captured);
     let asked = pushed_num_threads(unit, body, calls, fork);
     // If the number is computed after the branch, the team stays in its arm.
-    let serial = serial.filter(|(branch, _)| {
-        asked.is_none_or(|(number, _)| is_available_before(body, number, *branch))
-    });
+    let serial = serial
+        .filter(|(branch, _)| asked.is_none_or(|(number, _)| body.dominates(number, *branch)));
     let mut b = Builder::new(unit, body);
     let at = serial.map_or(fork, |(branch, _)| branch);
     b.set_insertion_before(at);
@@ -142,15 +141,6 @@ fn runtime_call_location(unit: &mut Unit, body: &Body, op: Op) -> Option<LocId> 
     Some(unit.locations.push(location))
 }
 
-/// Returns true if `value` is available before `at`.
-fn is_available_before(body: &Body, value: Value, at: Op) -> bool {
-    match (body.as_const(value), body.region_of(value), body.parent(at)) {
-        (Some(_), ..) => true,
-        (_, Some(home), Some(place)) => home != place || body.is_inside(place, home),
-        _ => false,
-    }
-}
-
 /// Returns the number of threads pushed for the fork, and the pushing call. The call precedes the fork or a branch around
 /// the fork.
 fn pushed_num_threads(
@@ -183,7 +173,7 @@ fn pushed_num_threads(
             }
             at = body.prev(op);
         }
-        let around = body.parent(from).and_then(|region| body.owner(region))?;
+        let around = body.parent_op(from)?;
         if !matches!(body.kind(around), OpKind::If) {
             return None;
         }

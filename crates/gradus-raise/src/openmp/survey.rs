@@ -5,7 +5,7 @@ use crate::openmp::assemble::Assembled;
 use crate::openmp::{parallel_region, thread_num};
 use crate::reach::{Reach, calls_unknown, may_call_waiting, may_spin, rereads_in_loop};
 use crate::report::{Construct, Outcome, Reason, RegionRecord, reason};
-use crate::runtime_calls::{RuntimeCalls, function_value, span_of};
+use crate::runtime_calls::{RuntimeCalls, span_of};
 use crate::thread_private::is_allocation;
 use gradus_ir::externals::{OpenMpFn, differentiation_call, is_cpp_text_function};
 use gradus_ir::mutant::{Mutant, is_planted};
@@ -515,7 +515,7 @@ fn collect_facts(unit: &Unit, calls: &RuntimeCalls, func: FuncId) -> Option<Func
                 }
             }
             OpenMpFn::TaskAlloc => {
-                let entry = args.get(5).and_then(|v| function_value(unit, body, *v));
+                let entry = args.get(5).and_then(|v| body.as_function(unit, *v));
                 seen.entries.extend(entry);
             }
             _ => {}

@@ -8,7 +8,7 @@ use crate::openmp::thread_num;
 use crate::reductions::REDUCTION_LOCK;
 use crate::regions::{ops_between, settle, wrap_ops};
 use crate::report::{RaiseResult, reason};
-use crate::runtime_calls::{RuntimeCalls, function_value, global_value};
+use crate::runtime_calls::{RuntimeCalls, global_value};
 use gradus_edit::inline_region_body;
 use gradus_ir::externals::OpenMpFn;
 use gradus_ir::{
@@ -292,7 +292,7 @@ impl CopyprivateCall {
             let text = "the `copyprivate` list is not recognised";
             return Err(reason(unit, body, call, text));
         };
-        match function_value(unit, body, copier) {
+        match body.as_function(unit, copier) {
             Some(copier) => Ok(CopyprivateCall { call, list, copier }),
             None => {
                 let text = "the copy function of `copyprivate` is unknown";
@@ -332,8 +332,8 @@ fn copy_private(unit: &mut Unit, body: &mut Body, branch: Op, calls: &[Op]) -> R
     let lists: Vec<Value> = copies.iter().map(|copy| copy.list).collect();
     let mut results = body.results(branch).iter();
     let used = results.any(|r| body.uses(*r).any(|u| !calls.contains(&u.op)));
-    let mut behind = std::iter::successors(body.next(branch), |op| body.next(*op));
-    let late = behind.any(|op| body.results(op).iter().any(|r| lists.contains(r)));
+    let defines_list = |op: Op| body.results(op).iter().any(|r| lists.contains(r));
+    let late = body.ops_after(branch).any(defines_list);
     if let Some(&first) = calls.first().filter(|_| used || late) {
         let text = "the `copyprivate` list is not recognised";
         return Err(reason(unit, body, first, text));

@@ -15,7 +15,7 @@
 use super::tasks::{
     DESTRUCTORS, DETACHABLE, SpawnConditions, TaskAllocation, call_task_function,
     decode_allocation, emit_initialized_task, emit_spawn, final_flag, initializing_ops,
-    is_derived_from, is_null, is_plain_filling, may_have_flags,
+    is_derived_from, is_plain_filling, may_have_flags,
 };
 use crate::report::{RaiseResult, reason};
 use gradus_ir::{BinaryOp, Body, Builder, CastOp, FuncId, IntPredicate, Op, OpKind, Unit, Value};
@@ -144,7 +144,7 @@ fn decode(unit: &Unit, body: &Body, alloc: Op, call: Op) -> Result<TaskLoop, &'s
         return Err(TAKEN);
     }
     // The function that duplicates a task for a chunk also sets the flag for the last chunk.
-    let tells_last = !is_null(unit, body, duplicate);
+    let tells_last = !body.is_null(unit, duplicate);
     if tells_last && !is_derived_from(body, given[5], body.result(alloc)) {
         return Err("the last-iteration flag of this `taskloop` is not recognised");
     }

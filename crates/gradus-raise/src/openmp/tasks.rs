@@ -11,13 +11,13 @@
 use crate::openmp::taskloop;
 use crate::regions::{ops_between, wrap_ops};
 use crate::report::{RaiseResult, reason};
-use crate::runtime_calls::{RuntimeCalls, function_value};
-use crate::task_scopes::{has_unscoped_spawn, insert_scopes, strand_region};
+use crate::runtime_calls::RuntimeCalls;
+use crate::task_scopes::{has_unscoped_spawn, in_scope, insert_scopes, strand_region};
 use gradus_edit::{ValueMap, clone_op_within};
 use gradus_ir::externals::{ExternalFn, MemoryFn, OpenMpFn};
 use gradus_ir::{
-    AllocaInfo, AllocaStorage, AttrSet, BinaryOp, Body, Builder, ConstKind, Flags, FuncId,
-    IntPredicate, Op, OpKind, Region, Unit, Value,
+    AllocaInfo, AllocaStorage, BinaryOp, Body, Builder, Flags, FuncId, IntPredicate, Op, OpKind,
+    Region, Unit, Value,
 };
 use std::collections::HashSet;
 
@@ -94,7 +94,7 @@ pub(super) fn decode_allocation(unit: &Unit, body: &Body, alloc: Op) -> Option<T
     let args = unit.call_args(body, alloc);
     let number = |i: usize| body.as_int(unit, *args.get(i)?);
     Some(TaskAllocation {
-        entry: function_value(unit, body, *args.get(5)?)?,
+        entry: body.as_function(unit, *args.get(5)?)?,
         size: number(3)?,
         shared: number(4)?,
     })
@@ -324,11 +324,6 @@ fn runs_task_inline(
     })
 }
 
-pub(super) fn is_null(unit: &Unit, body: &Body, value: Value) -> bool {
-    let constant = body.as_const(value).map(|c| &unit.constant(c).kind);
-    matches!(constant, Some(ConstKind::Zero))
-}
-
 /// Returns true if the address is computed from the task's address alone, without a load of the shared block.
 pub(super) fn is_derived_from(body: &Body, address: Value, task: Value) -> bool {
     let mut at = address;
@@ -381,7 +376,7 @@ pub(super) fn initializing_ops(unit: &Unit, body: &Body, alloc: Op, launch: Op) 
                 addresses.insert(body.result(op));
             }
             OpKind::Load(_) => {
-                let own = |u: Op| fill.contains(&u) || is_inside(body, u, launch);
+                let own = |u: Op| fill.contains(&u) || is_part_of_launch(body, u, launch);
                 if !body.uses(body.result(op)).all(|u| own(u.op)) {
                     return None;
                 }
@@ -392,7 +387,7 @@ pub(super) fn initializing_ops(unit: &Unit, body: &Body, alloc: Op, launch: Op) 
         }
         fill.push(op);
     }
-    let outside = |op: &Op| fill.contains(op) || is_inside(body, *op, launch);
+    let outside = |op: &Op| fill.contains(op) || is_part_of_launch(body, *op, launch);
     let all_seen = addresses
         .iter()
         .all(|&a| body.uses(a).all(|u| outside(&u.op)));
@@ -429,7 +424,7 @@ fn captures(
     while let Some((address, offset)) = open.pop() {
         for used in body.uses(address) {
             let op = used.op;
-            if is_inside(body, op, launch) {
+            if is_part_of_launch(body, op, launch) {
                 continue;
             }
             let fills = match body.kind(op) {
@@ -448,8 +443,9 @@ fn captures(
                 }
                 OpKind::Store(_) => {
                     let is_place = offset == Some(DESTRUCTOR_OFFSET_BYTES);
-                    let stored =
-                        function_value(unit, body, body.operand(op, 0)).filter(|_| is_place);
+                    let stored = body
+                        .as_function(unit, body.operand(op, 0))
+                        .filter(|_| is_place);
                     taken.destructor = taken.destructor.or(stored);
                     used.index == 1
                 }
@@ -466,12 +462,9 @@ fn captures(
     Some(taken)
 }
 
-fn is_inside(body: &Body, op: Op, launch: Op) -> bool {
-    op == launch
-        || body
-            .parent(op)
-            .and_then(|r| body.owner(r))
-            .is_some_and(|owner| owner == launch)
+/// Returns true if `op` is the launch or lies directly in the launch.
+fn is_part_of_launch(body: &Body, op: Op, launch: Op) -> bool {
+    op == launch || body.parent_op(op) == Some(launch)
 }
 
 pub(super) fn is_plain_filling(unit: &Unit, body: &Body, op: Op) -> bool {
@@ -480,7 +473,7 @@ pub(super) fn is_plain_filling(unit: &Unit, body: &Body, op: Op) -> bool {
 
 /// Returns the bits of the integer cleared by a small `memset` to zero.
 fn zeroed_bits(unit: &Unit, body: &Body, op: Op) -> Option<u32> {
-    let known = unit.known(unit.callee(body, op)?)?;
+    let known = unit.known_callee(body, op)?;
     let args = unit.call_args(body, op);
     let number = |i: usize| body.as_int(unit, *args.get(i)?);
     match (known, number(1), number(2)) {
@@ -523,18 +516,14 @@ fn private_memory(b: &mut Builder, size: i64) -> Value {
 }
 
 fn heap(b: &mut Builder, size: i64) -> Value {
-    let (long, ptr) = (b.unit.types.int(64), b.unit.types.ptr());
-    let ty = b.unit.types.func(ptr, vec![long]);
-    let malloc = b.unit.declare("malloc", ty, AttrSet::default());
+    let malloc = gradus_edit::declare_malloc(b.unit);
     let size = b.i64(size);
     let call = b.call(malloc, &[size]);
     b.body.result(call)
 }
 
 fn free(b: &mut Builder, memory: Value) {
-    let (void, ptr) = (b.unit.types.void(), b.unit.types.ptr());
-    let ty = b.unit.types.func(void, vec![ptr]);
-    let free = b.unit.declare("free", ty, AttrSet::default());
+    let free = gradus_edit::declare_free(b.unit);
     b.call(free, &[memory]);
 }
 
@@ -699,12 +688,7 @@ fn raise_taskgroup(
 fn raise_taskwaits(unit: &mut Unit, body: &mut Body, calls: &RuntimeCalls) -> RaiseResult {
     for op in calls.of_kind(unit, body, OpenMpFn::TaskWait) {
         let strand = strand_region(body, op);
-        let (mut grouped, mut at) = (false, body.parent(op));
-        while let Some(region) = at.filter(|r| *r != strand) {
-            let owner = body.owner(region);
-            grouped |= owner.is_some_and(|o| matches!(body.kind(o), OpKind::Scope));
-            at = owner.and_then(|o| body.parent(o));
-        }
+        let grouped = in_scope(body, op);
         let outside = body.ops_in(strand).any(|o| has_unscoped_spawn(body, o));
         if grouped && outside {
             let text =

@@ -7,7 +7,6 @@
 //! region that hands its number to code outside of the region is not raised.
 
 use crate::report::{Reason, reason};
-use crate::runtime_calls::openmp_function;
 use gradus_ir::externals::OpenMpFn;
 use gradus_ir::{AttrSet, Body, Builder, CastOp, FuncId, Op, OpKind, Region, Unit, Value};
 use std::collections::HashSet;
@@ -43,7 +42,7 @@ pub(super) fn replace_queries(unit: &mut Unit, body: &mut Body, region: Region) 
                 OpKind::Spawn { .. } | OpKind::Spmd { .. } => continue,
                 _ => open.extend(body.op_regions(op)),
             }
-            let value = match openmp_function(unit, body, op) {
+            let value = match unit.openmp_callee(body, op) {
                 Some(OpenMpFn::ThreadNum) => rank,
                 Some(OpenMpFn::NumThreads) => size,
                 _ => continue,
@@ -78,7 +77,10 @@ pub(super) fn takes_library_number(id: OpenMpFn) -> bool {
 pub(super) fn query_library_numbers(unit: &mut Unit, body: &mut Body, region: Region) {
     let calls: Vec<Op> = body
         .walk(region)
-        .filter(|op| openmp_function(unit, body, *op).is_some_and(takes_library_number))
+        .filter(|op| {
+            unit.openmp_callee(body, *op)
+                .is_some_and(takes_library_number)
+        })
         .collect();
     for op in calls {
         let args = unit.call_args(body, op);
@@ -86,7 +88,7 @@ pub(super) fn query_library_numbers(unit: &mut Unit, body: &mut Body, region: Re
             continue;
         };
         let source = body.def_op(number);
-        let source = source.and_then(|def| openmp_function(unit, body, def));
+        let source = source.and_then(|def| unit.openmp_callee(body, def));
         if source == Some(OpenMpFn::GlobalThread) {
             continue;
         }
@@ -196,7 +198,7 @@ fn number_use(
         OpKind::Call(_) | OpKind::Invoke(_) => match unit.callee(body, op) {
             Some(_) if index == 0 => NumberUse::Harmless,
             Some(callee) if unit.functions[callee].name.starts_with("llvm.") => NumberUse::Harmless,
-            Some(_) if openmp_function(unit, body, op).is_some() => NumberUse::Harmless,
+            Some(_) if unit.openmp_callee(body, op).is_some() => NumberUse::Harmless,
             Some(callee) if inlined(callee) => NumberUse::Argument(callee, index - 1),
             Some(callee) => {
                 let function = &unit.functions[callee];

@@ -33,8 +33,7 @@ struct RotatedLoop {
 impl RotatedLoop {
     fn find(unit: &Unit, body: &Body, calls: &RuntimeCalls, start: Op) -> Option<RotatedLoop> {
         let is_next = |op: &Op| calls.id(unit, body, *op) == Some(OpenMpFn::DispatchNext);
-        let mut behind = std::iter::successors(body.next(start), |op| body.next(*op));
-        let first = behind.find(is_next)?;
+        let first = body.ops_after(start).find(is_next)?;
         let (test, branch) = zero_test_and_branch(unit, body, body.result(first))?;
         let turned = matches!(body.kind(test), OpKind::ICmp(IntPredicate::Eq));
         let [yes, no] = body.op_regions(branch)[..] else {

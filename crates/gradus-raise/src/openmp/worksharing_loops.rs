@@ -307,17 +307,9 @@ pub(super) fn dispatch_trip(
 /// Returns the loops among `ops` without an enclosing loop in `ops`.
 fn outermost_loops(body: &Body, ops: &[Op]) -> Vec<Op> {
     let loops: HashSet<Op> = ops.iter().copied().filter(|&o| is_loop(body, o)).collect();
-    let mut found = Vec::new();
-    for &op in ops.iter().filter(|op| loops.contains(op)) {
-        let mut at = body.parent(op).and_then(|r| body.owner(r));
-        while at.is_some_and(|o| !loops.contains(&o)) {
-            at = at.and_then(|o| body.parent(o)).and_then(|r| body.owner(r));
-        }
-        if at.is_none() {
-            found.push(op);
-        }
-    }
-    found
+    let is_outermost = |op: &Op| !body.ancestors(*op).any(|at| loops.contains(&at));
+    let found = ops.iter().copied().filter(|op| loops.contains(op));
+    found.filter(is_outermost).collect()
 }
 
 /// Returns the call that ends the construct begun by `start`, in one region.
@@ -358,11 +350,6 @@ fn only_loop(body: &Body, ops: &[Op]) -> Option<Op> {
 pub(super) fn bound_slot(body: &Body, args: &[Value], index: usize) -> Result<Op, &'static str> {
     let found = args.get(index).and_then(|v| slot_value(body, *v));
     found.ok_or("the loop bounds are not in thread-private memory")
-}
-
-pub(super) fn is_marker(unit: &Unit, body: &Body, op: Op) -> bool {
-    let known = unit.callee(body, op).and_then(|func| unit.known(func));
-    matches!(known, Some(gradus_ir::externals::ExternalFn::Marker(_)))
 }
 
 fn to_share_for(

@@ -133,11 +133,10 @@ fn thread_local_state_call(unit: &Unit, body: &Body, shared: &[Op], reach: &Reac
         .filter(is_static)
         .filter_map(|lp| Some((*lp, unseen(lp)?)))
         .collect();
-    let owner = |op: &Op| body.owner(body.parent(*op)?);
     let is_team = |op: &Op| matches!(body.kind(*op), OpKind::Spmd { .. });
     let again = |lp: Op| {
-        let mut around = std::iter::successors(owner(&lp), owner).take_while(|op| !is_team(op));
-        around.any(|op| matches!(body.kind(op), OpKind::Loop { .. } | OpKind::For { .. }))
+        let mut around = body.ancestors(lp).take_while(|op| !is_team(op));
+        around.any(|op| body.kind(op).is_loop())
     };
     let &(lp, call) = calling.first()?;
     (calling.len() > 1 || again(lp)).then_some(call)
@@ -271,7 +270,7 @@ fn effect_per_rank(unit: &Unit, body: &Body, region: Region) -> Option<Op> {
 }
 
 fn has_no_effect(unit: &Unit, body: &Body, call: Op) -> bool {
-    let known = unit.callee(body, call).and_then(|func| unit.known(func));
+    let known = unit.known_callee(body, call);
     is_pure(unit, body, call)
         || matches!(known, Some(ExternalFn::Memory(_) | ExternalFn::Marker(_)))
 }
@@ -300,7 +299,7 @@ fn is_single_rank_work(unit: &Unit, body: &Body, region: Region) -> bool {
             body.kind(op),
             OpKind::Barrier(_) | OpKind::Alloca(_) | OpKind::Load(_) | OpKind::Yield
         );
-        let known = unit.callee(body, op).and_then(|func| unit.known(func));
+        let known = unit.known_callee(body, op);
         plain || is_pure(unit, body, op) || matches!(known, Some(ExternalFn::Marker(_)))
     };
     body.ops_in(region).any(single) && body.ops_in(region).all(|op| single(op) || quiet(op))
@@ -318,17 +317,13 @@ pub(super) fn rank_comparisons(
     if let Some(used) = body.uses(size).next() {
         return why(used.op, "the number of threads is used");
     }
-    let loops: HashSet<Region> = shared.iter().map(|&op| body.op_regions(op)[0]).collect();
+    let shared: HashSet<Op> = shared.iter().copied().collect();
     let mut found = Vec::new();
     let mut open: Vec<Value> = vec![rank];
     while let Some(value) = open.pop() {
         for op in body.uses(value).map(|u| u.op) {
-            let mut at = body.parent(op);
-            while let Some(region) = at {
-                if loops.contains(&region) {
-                    return why(op, USES_THREAD_NUMBER);
-                }
-                at = body.enclosing(region);
+            if body.ancestors(op).any(|at| shared.contains(&at)) {
+                return why(op, USES_THREAD_NUMBER);
             }
             match *body.kind(op) {
                 OpKind::Cast(gradus_ir::CastOp::Trunc) => open.push(body.result(op)),

@@ -73,11 +73,8 @@ fn match_step(unit: &Unit, body: &Body, branch: Op, number: usize) -> Option<Con
 
 /// Returns whether a value is defined before a branch.
 fn is_defined_before(body: &Body, branch: Op, value: Value) -> bool {
-    let home = body.region_of(value);
-    home.is_none_or(|home| {
-        body.parent(branch)
-            .is_some_and(|around| body.is_inside(around, home))
-    })
+    body.parent(branch)
+        .is_some_and(|around| body.is_visible_in(value, around))
 }
 
 /// Returns the index of the operand that an op adds to or subtracts from `from`.
@@ -97,10 +94,7 @@ fn amount_slice(unit: &Unit, body: &Body, arm: Region, value: Value) -> Option<V
     let mut found: Vec<Op> = Vec::new();
     let mut work = vec![value];
     while let Some(value) = work.pop() {
-        let inside = body
-            .region_of(value)
-            .is_some_and(|home| body.is_inside(home, arm));
-        if !inside {
+        if !body.is_defined_in(value, arm) {
             continue;
         }
         let op = body.def_op(value)?;

@@ -2,7 +2,7 @@
 //! with zero or one iteration.
 
 use crate::PassContext;
-use crate::scalar::constants::{integer_splat, is_poison};
+use crate::scalar::constants::integer_splat;
 use gradus_edit::{is_speculatable, remove_dead_defs};
 use gradus_ir::{Body, Builder, Op, OpKind, Region, Unit, Value};
 
@@ -28,12 +28,6 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &PassContext) -> bool {
         };
     }
     changed
-}
-
-/// Returns the values that a region yields; `None` if the region does not end in a yield.
-fn yields(body: &Body, region: Region) -> Option<Vec<Value>> {
-    let last = body.last(region)?;
-    matches!(body.kind(last), OpKind::Yield).then(|| body.operands(last).collect())
 }
 
 /// Moves the ops of a region, except its terminator, before `op`.
@@ -65,7 +59,7 @@ pub(crate) fn replace_by_known_arm(unit: &Unit, body: &mut Body, op: Op) -> bool
         _ => return false,
     };
     let region = body.op_regions(op)[arm];
-    let Some(values) = yields(body, region) else {
+    let Some(values) = body.yielded(region) else {
         return false;
     };
     splice_before(body, region, op);
@@ -81,7 +75,7 @@ fn branch_to_selects(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     if !matches!(body.kind(op), OpKind::If) || !empty {
         return false;
     }
-    let (Some(yes), Some(no)) = (yields(body, arms[0]), yields(body, arms[1])) else {
+    let (Some(yes), Some(no)) = (body.yielded(arms[0]), body.yielded(arms[1])) else {
         return false;
     };
     let condition = body.operand(op, 0);
@@ -103,7 +97,7 @@ fn branch_to_selects(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
 /// Replaces a result that is equal in all arms, or equal to another result.
 fn merge_equal_results(unit: &Unit, body: &mut Body, op: Op) -> bool {
     let arms = body.op_regions(op).to_vec();
-    let all: Vec<Vec<Value>> = arms.iter().filter_map(|&r| yields(body, r)).collect();
+    let all: Vec<Vec<Value>> = arms.iter().filter_map(|&r| body.yielded(r)).collect();
     let mut seen: std::collections::HashMap<Vec<Value>, Value> = std::collections::HashMap::new();
     let mut changed = false;
     for (index, result) in body.results(op).to_vec().into_iter().enumerate() {
@@ -111,7 +105,7 @@ fn merge_equal_results(unit: &Unit, body: &mut Body, op: Op) -> bool {
             continue;
         }
         let given: Vec<Value> = all.iter().map(|values| values[index]).collect();
-        let mut solid = given.iter().copied().filter(|&v| !is_poison(unit, body, v));
+        let mut solid = given.iter().copied().filter(|&v| !body.is_poison(unit, v));
         let Some(value) = solid.next().or(given.first().copied()) else {
             continue;
         };
@@ -133,7 +127,7 @@ fn merge_equal_results(unit: &Unit, body: &mut Body, op: Op) -> bool {
 /// Hoists a result that every arm computes by the same op from operands defined before the branch.
 fn hoist_common_ops(unit: &Unit, body: &mut Body, op: Op) -> bool {
     let arms = body.op_regions(op).to_vec();
-    let all: Option<Vec<Vec<Value>>> = arms.iter().map(|&r| yields(body, r)).collect();
+    let all: Option<Vec<Vec<Value>>> = arms.iter().map(|&r| body.yielded(r)).collect();
     let Some(all) = all else {
         return false;
     };
@@ -143,10 +137,7 @@ fn hoist_common_ops(unit: &Unit, body: &mut Body, op: Op) -> bool {
         let Some((&first, others)) = made.as_deref().and_then(<[Op]>::split_first) else {
             continue;
         };
-        let outside = |v: Value| {
-            let made_in = body.region_of(v);
-            !made_in.is_some_and(|r| arms.iter().any(|&arm| body.is_inside(r, arm)))
-        };
+        let outside = |v: Value| !arms.iter().any(|&arm| body.is_defined_in(v, arm));
         let alike = |other: &Op| {
             body.kind(*other) == body.kind(first) && body.operands(*other).eq(body.operands(first))
         };
@@ -182,7 +173,7 @@ fn simplify_short_for(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     if n == 0 {
         replace_results(body, op, &initial);
     } else {
-        if yields(body, region).is_none() {
+        if body.yielded(region).is_none() {
             return false;
         }
         let params = body.region_params(region).to_vec();
@@ -192,7 +183,7 @@ fn simplify_short_for(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
         for (&param, &value) in params[1..].iter().zip(&initial) {
             body.replace_uses(param, value);
         }
-        let Some(values) = yields(body, region) else {
+        let Some(values) = body.yielded(region) else {
             unreachable!("a loop region that yields keeps its terminator");
         };
         splice_before(body, region, op);

@@ -46,17 +46,15 @@ fn mergeable_ops(unit: &Unit, body: &Body, first: Op) -> Option<Vec<Op>> {
         .iter()
         .flat_map(|block| body.uses(*block))
         .filter(|at| {
-            let freed = unit.callee(body, at.op).and_then(|func| unit.known(func));
+            let freed = unit.known_callee(body, at.op);
             freed == Some(ExternalFn::Memory(MemoryFn::Free)) && at.index == 1
         });
     let mut ends: HashSet<Op> = HashSet::new();
     for free in frees {
-        let up = |op: &Op| body.owner(body.parent(*op)?);
-        let mut around = std::iter::successors(Some(free.op), up);
-        ends.extend(around.find(|op| body.parent(*op) == Some(home)));
+        ends.extend(body.ancestor_in(home, free.op));
     }
     ends.retain(|op| same(*op));
-    let after = std::iter::successors(Some(first), |op| body.next(*op));
+    let after = std::iter::once(first).chain(body.ops_after(first));
     let mut all: Vec<Op> = after.take(OPS_MAX).collect();
     let end = all.iter().rposition(|op| ends.contains(op))?;
     all.truncate(end + 1);
@@ -78,7 +76,7 @@ fn allocated_results(unit: &Unit, body: &Body, branch: Op) -> Vec<Value> {
         let op = body
             .def_op(value)
             .filter(|op| body.parent(*op) == Some(yes));
-        let known = op.and_then(|op| unit.known(unit.callee(body, op)?));
+        let known = op.and_then(|op| unit.known_callee(body, op));
         matches!(known, Some(ExternalFn::Memory(function)) if function.allocation().is_some())
     };
     let given = std::iter::zip(body.results(branch), body.operands(end));
@@ -119,9 +117,7 @@ fn merge_branches(unit: &mut Unit, body: &mut Body, all: &[Op]) {
     let home = body.parent(first);
     let is_used_after = |value: &Value| {
         body.uses(*value).any(|at| {
-            let up = |op: &Op| body.owner(body.parent(*op)?);
-            let mut around = std::iter::successors(Some(at.op), up);
-            let there = around.find(|op| body.parent(*op) == home);
+            let there = home.and_then(|home| body.ancestor_in(home, at.op));
             there.is_none_or(|op| !inside.contains(&op))
         })
     };

@@ -110,9 +110,8 @@ fn innermost_candidates(unit: &Unit, body: &Body, facts: &PassContext) -> Vec<Se
 }
 
 fn candidates(unit: &Unit, body: &Body) -> Vec<SelectedIteration> {
-    let loops = body.walk(body.root()).filter(|op| {
-        matches!(body.kind(*op), OpKind::For { .. }) && body.ops[*op].flags.has(Flags::INDEPENDENT)
-    });
+    let loops = body.walk(body.root());
+    let loops = loops.filter(|op| body.is_independent(*op));
     let all = loops.flat_map(|lp| {
         let carried = 0..body.operand_count(lp) - 1;
         carried.filter_map(move |index| match_candidate(unit, body, lp, index))
@@ -134,8 +133,7 @@ fn match_candidate(unit: &Unit, body: &Body, lp: Op, index: usize) -> Option<Sel
     }
     let region = body.op_regions(lp)[0];
     let carried = body.region_params(region)[1 + index];
-    let end = body.last(region);
-    let end = end.filter(|end| matches!(body.kind(*end), OpKind::Yield))?;
+    let end = body.yield_of(region)?;
     let next = body.operand(end, index);
     let (given, by) = match carried_value(unit, body, lp, index) {
         Some(CarriedValue::Constant) => return None,
@@ -177,9 +175,7 @@ fn match_single_assignment(
     let compared = [body.operand(test, 0), body.operand(test, 1)];
     let other = compared.iter().position(|v| *v == number)?;
     let at = compared[1 - other];
-    let inside = body
-        .region_of(at)
-        .is_some_and(|r| body.is_inside(r, region));
+    let inside = body.is_defined_in(at, region);
     (!inside && body.operand(select, kept) == carried)
         .then(|| (body.operand(select, set), SelectedBy::Index(at)))
 }
@@ -259,7 +255,7 @@ fn can_recompute(unit: &Unit, body: &Body, op: Op) -> bool {
         OpKind::If | OpKind::Switch(_) | OpKind::For { .. } | OpKind::Loop { .. } => true,
         OpKind::Yield | OpKind::Repeat => true,
         OpKind::Call(_) => {
-            let known = unit.callee(body, op).and_then(|func| unit.known(func));
+            let known = unit.known_callee(body, op);
             matches!(known, Some(ExternalFn::Math(_))) || is_pure(unit, body, op)
         }
         _ => is_pure(unit, body, op),
@@ -364,21 +360,12 @@ fn emit_serial_search(
         (false, false) => FloatPredicate::Ole,
     };
     let better = b.fcmp(predicate, given, params[2]);
-    let number = index_as_i64(b, params[0]);
+    let number = gradus_edit::to_i64(b, params[0]);
     let next = b.select(better, number, params[1]);
     let best = b.select(better, given, params[2]);
     b.yield_(&[next, best]);
     b.restore_insertion_point(back);
     b.body.results(lp)[0]
-}
-
-/// Returns a loop index as a 64-bit integer.
-fn index_as_i64(b: &mut Builder<'_>, index: Value) -> Value {
-    let long = b.unit.types.int(64);
-    match b.body.ty(index) == long {
-        true => index,
-        false => b.cast(CastOp::ZExt, index, long),
-    }
 }
 
 /// Returns the first or last iteration whose value has the given bits; [`NO_ITERATION`] if there is none.
@@ -398,7 +385,7 @@ fn emit_search(
     let given = recompute_iteration(b, found, params[0]);
     let given = b.cast(CastOp::BitCast, given, bits);
     let same = b.icmp(IntPredicate::Eq, given, sought);
-    let number = index_as_i64(b, params[0]);
+    let number = gradus_edit::to_i64(b, params[0]);
     let here = b.select(same, number, none);
     let earlier = match first {
         true => IntPredicate::Ult,

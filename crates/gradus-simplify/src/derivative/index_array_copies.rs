@@ -28,8 +28,7 @@ use gradus_analysis::{Alias, Clobbers, ExitClobbers, MemoryAccess};
 use gradus_edit::{ValueMap, clone_op_within, is_speculatable};
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{
-    AttrSet, BinaryOp, Body, Builder, CastOp, Flags, FuncId, IntPredicate, Op, OpKind, Type,
-    TypeId, Unit, Value,
+    BinaryOp, Body, Builder, CastOp, Flags, IntPredicate, Op, OpKind, Type, TypeId, Unit, Value,
 };
 use std::collections::{BTreeSet, HashSet};
 
@@ -232,9 +231,7 @@ fn saves_enough_values(body: &Body, groups: &[AccessGroup]) -> bool {
 }
 
 fn is_inside(body: &Body, lp: Op, value: Value) -> bool {
-    let inside = body.op_regions(lp)[0];
-    body.region_of(value)
-        .is_some_and(|home| body.is_inside(home, inside))
+    body.is_defined_in(value, body.op_regions(lp)[0])
 }
 
 /// Decomposes the address of an access of type `ty` into an indirect access, if possible.
@@ -445,7 +442,7 @@ fn version_with_copies(unit: &mut Unit, body: &mut Body, lp: Op, plan: &CopyPlan
     if let Some(next) = b.body.next(copied) {
         b.set_insertion_before(next);
     }
-    let free = declare_libc_function(b.unit, "free");
+    let free = gradus_edit::declare_free(b.unit);
     for block in blocks {
         b.call(free, &[block]);
     }
@@ -613,10 +610,10 @@ fn emit_copy(b: &mut Builder<'_>, group: &AccessGroup, ends: &IndexRange) -> (Va
     let (first, last) = emit_byte_range(b, group, ends);
     let from = address_outside_object(b, group.base, first);
     let bytes = b.sub(last, first);
-    let malloc = declare_libc_function(b.unit, "malloc");
+    let malloc = gradus_edit::declare_malloc(b.unit);
     let call = b.call(malloc, &[bytes]);
     let block = b.body.result(call);
-    let memcpy = declare_libc_function(b.unit, "llvm.memcpy.p0.p0.i64");
+    let memcpy = gradus_edit::declare_memcpy(b.unit);
     let no = b.bool(false);
     b.call(memcpy, &[block, from, bytes, no]);
     let zero = b.i64(0);
@@ -648,17 +645,4 @@ fn redirect_load(b: &mut Builder<'_>, load: Op, offset: i64, group: &AccessGroup
         let even = 1u32 << places.trailing_zeros().min(4);
         access.align_bytes = access.align_bytes.min(even);
     }
-}
-
-/// Declares a C library function.
-fn declare_libc_function(unit: &mut Unit, name: &str) -> FuncId {
-    let (ptr, long, bit) = (unit.types.ptr(), unit.types.int(64), unit.types.int(1));
-    let void = unit.types.void();
-    let (result, params) = match name {
-        "malloc" => (ptr, vec![long]),
-        "free" => (void, vec![ptr]),
-        _ => (void, vec![ptr, ptr, long, bit]),
-    };
-    let ty = unit.types.func(result, params);
-    unit.declare(name, ty, AttrSet::default())
 }

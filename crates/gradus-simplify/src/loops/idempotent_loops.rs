@@ -22,9 +22,7 @@ use crate::PassContext;
 use gradus_analysis::{AccessKind, Alias, Clobbers, ExitClobbers, Object};
 use gradus_edit::is_pure;
 use gradus_ir::externals::{CompilerIntrinsic, ExternalFn, MemoryFn};
-use gradus_ir::{
-    Body, Builder, CastOp, ConstKind, Flags, IntPredicate, Op, OpKind, Region, Unit, Value,
-};
+use gradus_ir::{Body, Builder, CastOp, IntPredicate, Op, OpKind, Region, Unit, Value};
 use std::collections::HashMap;
 
 /// Maximum number of ops in the loop.
@@ -50,7 +48,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &PassContext) -> bool
 
 /// Returns whether a loop has no carried values, does not use its index, and contains only supported ops.
 fn may_be_idempotent(unit: &Unit, body: &Body, lp: Op) -> bool {
-    if !matches!(body.kind(lp), OpKind::For { .. }) || body.ops[lp].flags.has(Flags::INDEPENDENT) {
+    if !matches!(body.kind(lp), OpKind::For { .. }) || body.is_independent(lp) {
         return false;
     }
     let inside = body.op_regions(lp)[0];
@@ -72,10 +70,10 @@ fn is_supported(unit: &Unit, body: &Body, op: Op) -> bool {
         OpKind::ICmp(predicate) => {
             let pointers = unit.types.is_ptr(body.ty(body.operand(op, 0)));
             let equal = matches!(predicate, IntPredicate::Eq | IntPredicate::Ne);
-            !pointers || equal && is_null(unit, body, body.operand(op, 1))
+            !pointers || equal && body.is_null(unit, body.operand(op, 1))
         }
         OpKind::Call(info) if info.bundles.is_empty() => {
-            let known = unit.callee(body, op).and_then(|func| unit.known(func));
+            let known = unit.known_callee(body, op);
             match known {
                 Some(ExternalFn::Math(_) | ExternalFn::Integer(_)) => true,
                 Some(ExternalFn::Marker(CompilerIntrinsic::NoaliasScopeDecl)) => true,
@@ -88,11 +86,6 @@ fn is_supported(unit: &Unit, body: &Body, op: Op) -> bool {
         }
         _ => is_pure(unit, body, op),
     }
-}
-
-fn is_null(unit: &Unit, body: &Body, value: Value) -> bool {
-    let id = body.as_const(value);
-    id.is_some_and(|id| unit.constant(id).kind == ConstKind::Zero)
 }
 
 /// Returns whether no data flows between iterations through memory.
@@ -132,7 +125,7 @@ fn is_idempotent(
 
 /// Returns whether an op only computes a number; a possible write of `errno` is ignored.
 fn is_arithmetic_call(unit: &Unit, body: &Body, op: Op) -> bool {
-    let known = unit.callee(body, op).and_then(|func| unit.known(func));
+    let known = unit.known_callee(body, op);
     matches!(known, Some(ExternalFn::Math(_) | ExternalFn::Integer(_)))
 }
 
@@ -155,8 +148,7 @@ impl<'a> LoopLoad<'a> {
         if !matches!(body.kind(load), OpKind::Load(_)) {
             return None;
         }
-        let owner = |op: &Op| body.owner(body.parent(*op)?);
-        let around = std::iter::successors(owner(&load), owner).take_while(|op| *op != lp);
+        let around = body.ancestors(load).take_while(|op| *op != lp);
         let mut reader = LoopLoad {
             unit,
             body,

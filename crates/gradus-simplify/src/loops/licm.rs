@@ -435,7 +435,7 @@ fn always_executing_ops(unit: &Unit, body: &Body, facts: &PassContext) -> Vec<bo
         };
         let leaving = own || leaves[op.index()];
         leaves[op.index()] = leaving;
-        if leaving && let Some(around) = body.parent(op).and_then(|r| body.owner(r)) {
+        if leaving && let Some(around) = body.parent_op(op) {
             leaves[around.index()] = true;
         }
     }

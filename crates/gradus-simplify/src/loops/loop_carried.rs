@@ -8,7 +8,7 @@
 //! unchanged. LLVM removes an addition of −0 after unrolling, but not an addition of 0.
 
 use crate::PassContext;
-use crate::scalar::constants::{float_constant, float_splat, integer_splat, is_poison};
+use crate::scalar::constants::{float_constant, float_splat, integer_splat};
 use gradus_edit::is_always_one_of;
 use gradus_ir::externals::{ExternalFn, MathFn};
 use gradus_ir::{BinaryOp, Body, Builder, FloatKind, Op, OpKind, Region, Unit, Value};
@@ -18,7 +18,7 @@ use std::collections::HashMap;
 pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &PassContext) -> bool {
     let mut ops: Vec<Op> = body
         .walk(body.root())
-        .filter(|&op| matches!(body.kind(op), OpKind::For { .. } | OpKind::Loop { .. }))
+        .filter(|&op| body.kind(op).is_loop())
         .collect();
     ops.reverse();
     let mut changed = false;
@@ -80,7 +80,7 @@ fn adds_square_to(unit: &Unit, body: &Body, sum: Value, next: Value) -> bool {
                 && body.operand(op, 0) == body.operand(op, 1)
         })
     };
-    let known = unit.callee(body, op).and_then(|f| unit.known(f));
+    let known = unit.known_callee(body, op);
     let adds = match *body.kind(op) {
         OpKind::Binary(BinaryOp::FAdd) => {
             let (a, b) = (body.operand(op, 0), body.operand(op, 1));
@@ -176,13 +176,13 @@ fn merge_twins(unit: &Unit, body: &mut Body, op: Op, parts: &CarriedLayout) -> b
         let others = seen.entry(next).or_default();
         let twin = others.iter().copied().find(|&o| {
             let other = parts.initial(body, op, o);
-            other == initial || is_poison(unit, body, other) || is_poison(unit, body, initial)
+            other == initial || body.is_poison(unit, other) || body.is_poison(unit, initial)
         });
         let Some(twin) = twin else {
             others.push(k);
             continue;
         };
-        let (gone, kept) = match is_poison(unit, body, parts.initial(body, op, twin)) {
+        let (gone, kept) = match body.is_poison(unit, parts.initial(body, op, twin)) {
             true => {
                 others.retain(|o| *o != twin);
                 others.push(k);

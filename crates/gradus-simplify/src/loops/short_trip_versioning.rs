@@ -93,7 +93,7 @@ fn is_vectorizable(unit: &Unit, body: &Body, op: Op) -> bool {
         OpKind::Load(access) | OpKind::Store(access) => access.is_plain(),
         OpKind::Yield => true,
         OpKind::Call(_) => {
-            let known = unit.callee(body, op).and_then(|func| unit.known(func));
+            let known = unit.known_callee(body, op);
             matches!(known, Some(ExternalFn::Math(MathFn::Fmuladd | MathFn::Fma)))
         }
         _ => body.op_regions(op).is_empty() && gradus_edit::is_pure(unit, body, op),

@@ -89,7 +89,7 @@ fn match_nest(unit: &Unit, body: &Body, outer: Op) -> Option<Nest> {
     }
     let inner = inner?;
     let trips = body.operand(inner, 0);
-    let varies = |v: Value| (body.region_of(v)).is_some_and(|home| body.is_inside(home, region));
+    let varies = |v: Value| body.is_defined_in(v, region);
     (has_only_serial_sums(unit, body, inner)? && !varies(trips)).then_some(Nest { outer, inner })
 }
 
@@ -130,7 +130,7 @@ fn is_serial_sum(unit: &Unit, body: &Body, sum: Value, next: Value) -> bool {
     let adds = match body.kind(op) {
         OpKind::Binary(BinaryOp::FAdd | BinaryOp::FSub) => body.operands(op).any(|v| v == sum),
         OpKind::Call(_) => {
-            let known = unit.callee(body, op).and_then(|func| unit.known(func));
+            let known = unit.known_callee(body, op);
             let fused = matches!(known, Some(ExternalFn::Math(MathFn::Fmuladd | MathFn::Fma)));
             fused && body.operands(op).last() == Some(sum)
         }
@@ -145,8 +145,7 @@ fn may_interleave(alias: &Alias<'_>, facts: &PassContext, nest: &Nest) -> bool {
     let (unit, body) = (alias.unit, alias.body);
     let frame = alias.nest.enclosing_loop(nest.outer);
     let region = body.op_regions(nest.outer)[0];
-    let after: Vec<Op> =
-        std::iter::successors(body.next(nest.inner), |op| body.next(*op)).collect();
+    let after: Vec<Op> = body.ops_after(nest.inner).collect();
     let writes: Vec<_> = after
         .iter()
         .flat_map(|op| facts.effects.of_op(unit, body, *op))

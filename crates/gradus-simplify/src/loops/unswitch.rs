@@ -8,7 +8,7 @@
 use crate::PassContext;
 use crate::control::control_flow::replace_by_known_arm;
 use gradus_edit::{ValueMap, clone_op_within};
-use gradus_ir::{BinaryOp, Body, Builder, Flags, IntPredicate, Op, OpKind, Unit, Value};
+use gradus_ir::{BinaryOp, Body, Builder, IntPredicate, Op, OpKind, Unit, Value};
 
 /// Maximum number of ops in the loop.
 const OPS_MAX: usize = 400;
@@ -23,39 +23,25 @@ pub fn unswitch_all(unit: &mut Unit, body: &mut Body) -> usize {
     let is_short = |body: &Body, op: Op| nested_ops(body, op).nth(OPS_MAX).is_none();
     let mut independent: Vec<Op> = Vec::new();
     for op in body.walk(body.root()) {
-        let inside = |around: &Op| is_within(body, *around, op);
-        if is_independent(body, op) && is_short(body, op) && !independent.iter().any(inside) {
+        let inside = |around: &Op| body.is_ancestor(*around, op);
+        if body.is_independent(op) && is_short(body, op) && !independent.iter().any(inside) {
             independent.push(op);
         }
     }
     independent.retain(|op| unswitch_loop(unit, body, *op));
     let is_innermost = |op: &Op| {
-        is_loop(body, *op)
+        body.kind(*op).is_loop()
             && !nested_ops(body, *op)
                 .take(OPS_MAX)
-                .any(|op| is_loop(body, op))
+                .any(|op| body.kind(op).is_loop())
             && is_short(body, *op)
-            && !independent.iter().any(|done| is_within(body, *done, *op))
+            && !independent.iter().any(|done| body.is_ancestor(*done, *op))
     };
     let loops: Vec<Op> = body.walk(body.root()).filter(is_innermost).collect();
     let chosen = loops
         .into_iter()
         .filter(|op| unswitch_loop(unit, body, *op));
     independent.len() + chosen.count()
-}
-
-fn is_loop(body: &Body, op: Op) -> bool {
-    matches!(body.kind(op), OpKind::For { .. } | OpKind::Loop { .. })
-}
-
-fn is_independent(body: &Body, op: Op) -> bool {
-    matches!(body.kind(op), OpKind::For { .. }) && body.ops[op].flags.has(Flags::INDEPENDENT)
-}
-
-/// Returns whether `op` equals `around` or is nested in `around`.
-fn is_within(body: &Body, around: Op, op: Op) -> bool {
-    let up = |at: &Op| body.owner(body.parent(*at)?);
-    std::iter::successors(Some(op), up).any(|at| at == around)
 }
 
 /// Returns the ops nested in an op's regions.
@@ -78,9 +64,7 @@ fn compared_pointers(unit: &Unit, body: &Body, lp: Op, op: Op) -> Option<(Value,
     let no = body.op_regions(op)[1];
     let idle = body.first(no) == body.last(no);
     let before = |value: Value| {
-        body.region_of(value).is_none_or(|home| {
-            !(body.op_regions(lp).iter()).any(|region| body.is_inside(home, *region))
-        })
+        !(body.op_regions(lp).iter()).any(|region| body.is_defined_in(value, *region))
     };
     let pointers = unit.types.is_ptr(body.ty(pair.0));
     (idle && pointers && before(pair.0) && before(pair.1)).then_some(pair)

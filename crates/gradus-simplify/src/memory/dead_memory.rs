@@ -10,7 +10,7 @@ use crate::PassContext;
 use gradus_edit::{is_removable, remove_dead_defs};
 use gradus_ir::externals::{CompilerIntrinsic, ExternalFn, MemoryFn};
 use gradus_ir::mutant::{Mutant, is_planted};
-use gradus_ir::{Body, Builder, ConstKind, IntPredicate, Op, OpKind, Unit, Use, Value};
+use gradus_ir::{Body, Builder, IntPredicate, Op, OpKind, Unit, Use, Value};
 use std::collections::HashSet;
 
 /// Maximum number of values inspected to follow loaded values.
@@ -56,7 +56,7 @@ pub fn remove_dead_memory(unit: &mut Unit, body: &mut Body, facts: &PassContext)
 fn is_removable_allocation(unit: &Unit, body: &Body, op: Op) -> bool {
     match body.kind(op) {
         OpKind::Alloca(info) => !info.inalloca,
-        OpKind::Call(_) => match known(unit, body, op) {
+        OpKind::Call(_) => match unit.known_callee(body, op) {
             Some(ExternalFn::Memory(MemoryFn::Malloc | MemoryFn::Calloc)) => true,
             // With an invalid alignment the allocation fails.
             Some(ExternalFn::Memory(MemoryFn::AlignedAlloc)) => {
@@ -68,10 +68,6 @@ fn is_removable_allocation(unit: &Unit, body: &Body, op: Op) -> bool {
         },
         _ => false,
     }
-}
-
-fn known(unit: &Unit, body: &Body, op: Op) -> Option<ExternalFn> {
-    unit.known(unit.callee(body, op)?)
 }
 
 /// All uses of unread memory.
@@ -106,7 +102,7 @@ impl MemoryUsers {
                         own.then(|| users.writers.extend(is_new.then_some(used.op)))?;
                     }
                     OpKind::ICmp(IntPredicate::Eq | IntPredicate::Ne) if address == start => {
-                        is_null(unit, body.operand(used.op, 1), body).then_some(())?;
+                        body.is_null(unit, body.operand(used.op, 1)).then_some(())?;
                         users.tests.push(used.op);
                     }
                     _ => return None,
@@ -166,16 +162,11 @@ impl MemoryUsers {
     }
 }
 
-fn is_null(unit: &Unit, value: Value, body: &Body) -> bool {
-    let id = body.as_const(value);
-    id.is_some_and(|id| unit.constant(id).kind == ConstKind::Zero)
-}
-
 /// Returns whether a call with the address as the given operand fills or frees the memory or marks its
 /// lifetime.
 fn fills_or_frees(unit: &Unit, body: &Body, used: Use) -> bool {
     let unused = body.results(used.op).iter().all(|v| !body.has_uses(*v));
-    let own = match known(unit, body, used.op) {
+    let own = match unit.known_callee(body, used.op) {
         Some(ExternalFn::Memory(MemoryFn::Free | MemoryFn::MemsetIntrinsic)) => used.index == 1,
         Some(ExternalFn::Marker(
             CompilerIntrinsic::LifetimeStart | CompilerIntrinsic::LifetimeEnd,

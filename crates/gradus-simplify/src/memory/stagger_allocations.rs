@@ -46,7 +46,7 @@ pub fn has_large_zeroed_allocations(unit: &Unit, body: &Body) -> bool {
 }
 
 fn is_zeroed_block(unit: &Unit, body: &Body, op: Op) -> bool {
-    let known = unit.callee(body, op).and_then(|func| unit.known(func));
+    let known = unit.known_callee(body, op);
     if known != Some(ExternalFn::Memory(MemoryFn::Calloc)) {
         return false;
     }
@@ -90,8 +90,7 @@ fn staggerable_allocations(unit: &Unit, body: &Body, facts: &PassContext) -> Vec
 }
 
 fn is_free(unit: &Unit, body: &Body, op: Op) -> bool {
-    let known = unit.callee(body, op).and_then(|func| unit.known(func));
-    known == Some(ExternalFn::Memory(MemoryFn::Free))
+    unit.memory_callee(body, op) == Some(MemoryFn::Free)
 }
 
 /// Offsets the block of an allocation call by `bytes`, if the block is large and the allocation succeeds.

@@ -82,7 +82,7 @@ impl Search<'_> {
             let looked_at =
                 self.errno.is_read() && errno::is_set_by(self.unit, body, self.facts, op);
             if !looked_at && read_only_regions::is_read_only_call(self.unit, body, self.facts, op) {
-                let outside = |v| !body.region_of(v).is_some_and(|r| body.is_inside(r, region));
+                let outside = |v| !body.is_defined_in(v, region);
                 if body.operands(op).all(outside) {
                     calls.push(op);
                 }

@@ -89,9 +89,3 @@ pub(crate) fn integer_constant(b: &mut Builder, ty: TypeId, n: u128) -> Option<V
         _ => Some(b.int(ty, n as i128)),
     }
 }
-
-/// Returns whether a value is the constant poison.
-pub(crate) fn is_poison(unit: &Unit, body: &Body, value: Value) -> bool {
-    body.as_const(value)
-        .is_some_and(|id| matches!(unit.constant(id).kind, ConstKind::Poison))
-}

@@ -103,15 +103,14 @@ impl LiveSet {
         if matches!(body.kind(op), OpKind::Spawn { .. }) {
             self.mark_syncs(body, op);
         }
-        if let Some(owner) = body.parent(op).and_then(|r| body.owner(r)) {
+        if let Some(owner) = body.parent_op(op) {
             self.mark_op(owner);
         }
     }
 
     /// Marks the syncs in the scope of a live task.
     fn mark_syncs(&mut self, body: &Body, spawn: Op) {
-        let owner = |op: Op| body.parent(op).and_then(|r| body.owner(r));
-        let mut around = std::iter::successors(owner(spawn), |&op| owner(op));
+        let mut around = body.ancestors(spawn);
         let Some(scope) = around.find(|&op| matches!(body.kind(op), OpKind::Scope)) else {
             unreachable!("a verified task is in a scope");
         };

@@ -4,7 +4,7 @@
 //! and rounding are preserved unless the op's fast-math flags permit changes.
 
 use crate::PassContext;
-use crate::scalar::constants::{integer_splat, is_poison};
+use crate::scalar::constants::integer_splat;
 use crate::scalar::fold_float;
 use crate::scalar::fold_integer;
 use gradus_edit::remove_dead_defs;
@@ -100,10 +100,10 @@ fn fold_select(b: &mut Builder, op: Op) -> Option<Value> {
     if let Some((truth, 1)) = integer_splat(b.unit, b.body, c) {
         return Some(if truth == 1 { x } else { y });
     }
-    if x == y || is_poison(b.unit, b.body, y) {
+    if x == y || b.body.is_poison(b.unit, y) {
         return Some(x);
     }
-    if is_poison(b.unit, b.body, x) {
+    if b.body.is_poison(b.unit, x) {
         return Some(y);
     }
     let same_type = b.body.ty(c) == b.body.ty(x);

@@ -187,7 +187,7 @@ pub(crate) fn fold_comparison(b: &mut Builder, op: Op, predicate: IntPredicate) 
 
 /// Folds a call of an integer intrinsic: minimum or maximum of equal operands.
 pub(crate) fn fold_call(b: &Builder, op: Op) -> Option<Value> {
-    let known = b.unit.callee(b.body, op).and_then(|f| b.unit.known(f));
+    let known = b.unit.known_callee(b.body, op);
     let Some(ExternalFn::Integer(IntFn::Smin | IntFn::Smax | IntFn::Umin | IntFn::Umax)) = known
     else {
         return None;

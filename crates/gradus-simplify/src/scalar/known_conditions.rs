@@ -81,7 +81,7 @@ fn replace_by_condition(unit: &Unit, body: &mut Body, branch: Op) -> bool {
 /// the branch.
 fn forward_arm_values(body: &mut Body, repeat: Op) -> bool {
     let condition = body.operand(repeat, 0);
-    let Some(around) = body.parent(repeat).and_then(|region| body.owner(region)) else {
+    let Some(around) = body.parent_op(repeat) else {
         return false;
     };
     let carried = body.operands(around).count();
@@ -110,8 +110,7 @@ fn value_in_known_arm(body: &Body, value: Value, condition: Value, arm: usize) -
             let number = body.results(op).iter().position(|&r| r == value)?;
             let region = body.op_regions(op)[arm];
             let given = yielded_value(body, region, number)?;
-            let inside = |made| body.is_inside(made, region);
-            (!body.region_of(given).is_some_and(inside)).then_some(given)
+            (!body.is_defined_in(given, region)).then_some(given)
         }
         _ => None,
     }
@@ -119,6 +118,5 @@ fn value_in_known_arm(body: &Body, value: Value, condition: Value, arm: usize) -
 
 /// Returns the value that a region yields at `index`; `None` if the region does not end in a yield.
 fn yielded_value(body: &Body, region: Region, index: usize) -> Option<Value> {
-    let last = body.last(region)?;
-    matches!(body.kind(last), OpKind::Yield).then(|| body.operand(last, index))
+    Some(body.operand(body.yield_of(region)?, index))
 }

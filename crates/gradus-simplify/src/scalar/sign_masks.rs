@@ -1,7 +1,7 @@
 //! Rewrites per-lane bit masks of float vectors to float operations: signs are set and cleared, lanes kept or
 //! zeroed.
 
-use crate::scalar::constants::{integer_lanes, is_poison};
+use crate::scalar::constants::integer_lanes;
 use gradus_ir::{AttrSet, BinaryOp, Builder, CastOp, FloatKind, OpKind, Type, TypeId, Value};
 
 /// Effect of a mask on a lane.
@@ -50,7 +50,7 @@ pub(crate) fn of_bits(b: &mut Builder, value: Value, ty: TypeId) -> Option<Value
 /// Returns the float vector of type `ty` whose bits are `value`: the operand of a bitcast, a shuffle of
 /// bitcasts, or a bitcast of a load.
 fn float_source(b: &mut Builder, value: Value, ty: TypeId) -> Option<Value> {
-    if let Some(number) = bitcast_source(b, value) {
+    if let Some(number) = b.body.cast_operand(value, CastOp::BitCast) {
         return (b.body.ty(number) == ty).then_some(number);
     }
     let op = b.body.def_op(value)?;
@@ -60,23 +60,18 @@ fn float_source(b: &mut Builder, value: Value, ty: TypeId) -> Option<Value> {
         OpKind::Load(_) => return Some(b.cast(CastOp::BitCast, value, ty)),
         _ => return None,
     }
-    let first = bitcast_source(b, b.body.operand(op, 0))?;
+    let first = b
+        .body
+        .cast_operand(b.body.operand(op, 0), CastOp::BitCast)?;
     let from = b.body.ty(first);
     let scalar = |ty| b.unit.types.scalar(ty);
-    let second = match bitcast_source(b, b.body.operand(op, 1)) {
+    let second = match b.body.cast_operand(b.body.operand(op, 1), CastOp::BitCast) {
         Some(second) => (b.body.ty(second) == from).then_some(second)?,
-        None if is_poison(b.unit, b.body, b.body.operand(op, 1)) => first,
+        None if b.body.is_poison(b.unit, b.body.operand(op, 1)) => first,
         None => return None,
     };
     let same = scalar(from) == scalar(ty);
     same.then(|| b.value(kind, &[first, second], ty))
-}
-
-/// Returns the operand of a bitcast.
-fn bitcast_source(b: &Builder, value: Value) -> Option<Value> {
-    let op = b.body.def_op(value)?;
-    let is_cast = *b.body.kind(op) == OpKind::Cast(CastOp::BitCast);
-    is_cast.then(|| b.body.operand(op, 0))
 }
 
 /// Returns the number of lanes and the element width in bits of a vector of `float` or `double`.

@@ -7,10 +7,11 @@
 //! Warp barriers encode the meaning of volatile memory for threads in lockstep. Only the interpreter sees
 //! them: lowering starts without them, and must infer them.
 
+use crate::oracle::fork_join_check::{check_verifier, with_bodies};
 use crate::{Pool, options_with_eager_forks};
 use gradus_analysis::{AliasOptions, CallGraph, Effects};
 use gradus_interp::{Machine, Options};
-use gradus_ir::{BarrierScope, FuncId, OpKind, SpmdKind, Unit, parse, print, verify};
+use gradus_ir::{BarrierScope, OpKind, SpmdKind, Unit, parse, print};
 use gradus_simplify::{PassContext, simplify};
 use std::collections::BTreeSet;
 
@@ -26,13 +27,8 @@ fn interpreted(unit: &Unit, random_order: Option<u64>) -> Result<i64, String> {
     }
 }
 
-fn functions(unit: &Unit) -> Vec<FuncId> {
-    let ids = unit.functions.ids();
-    ids.filter(|f| unit.functions[*f].body.is_some()).collect()
-}
-
 fn simplified(unit: &mut Unit) {
-    let functions = functions(unit);
+    let functions = with_bodies(unit);
     let effects = Effects::of(unit, &CallGraph::of(unit, &functions));
     let alias = AliasOptions::default();
     for func in functions {
@@ -50,7 +46,7 @@ fn simplified(unit: &mut Unit) {
 
 /// Lowers all kernels. Returns the numbers of removed barriers and of fused launches.
 fn lowered(unit: &mut Unit) -> Result<[usize; 2], String> {
-    let functions = functions(unit);
+    let functions = with_bodies(unit);
     let effects = Effects::of(unit, &CallGraph::of(unit, &functions));
     let options = gradus_gpu::Options::default();
     let lowered = gradus_gpu::lower(unit, &functions, &effects, &options);
@@ -69,7 +65,7 @@ fn lowered(unit: &mut Unit) -> Result<[usize; 2], String> {
             return Err("a kernel remains after lowering".into());
         }
     }
-    sound(unit)?;
+    check_verifier(unit)?;
     let kernels = lowered.kernels.iter();
     let counts = kernels.map(|k| [k.removed_barriers.len(), k.fused_lines.len()]);
     Ok(counts.fold([0, 0], |[a, b], [c, d]| [a + c, b + d]))
@@ -78,7 +74,7 @@ fn lowered(unit: &mut Unit) -> Result<[usize; 2], String> {
 /// Returns the unit for lowering: without warp barriers.
 fn without_warp_barriers(unit: &Unit) -> Unit {
     let mut unit = unit.clone();
-    for func in functions(&unit) {
+    for func in with_bodies(&unit) {
         if let Some(mut body) = unit.functions[func].body.take() {
             let is_step = |kind: &OpKind| matches!(kind, OpKind::Barrier(BarrierScope::Warp));
             let ops = body.walk(body.root());
@@ -103,7 +99,7 @@ pub fn effective_passes(text: &str) -> Result<BTreeSet<&'static str>, String> {
     let (alias, options) = (AliasOptions::default(), gradus_gpu::Options::default());
     let mut at_work = BTreeSet::new();
     for mut unit in [written, shorter] {
-        let functions = functions(&unit);
+        let functions = with_bodies(&unit);
         let effects = Effects::of(&unit, &CallGraph::of(&unit, &functions));
         for func in functions {
             let facts = gradus_gpu::Facts {
@@ -126,20 +122,13 @@ pub fn effective_passes(text: &str) -> Result<BTreeSet<&'static str>, String> {
     Ok(at_work)
 }
 
-fn sound(unit: &Unit) -> Result<(), String> {
-    match verify(unit).first() {
-        None => Ok(()),
-        Some(finding) => Err(format!("{finding} {:?}", finding.notes)),
-    }
-}
-
 /// Checks a kernel. Returns the numbers of removed barriers and of fused launches.
 ///
 /// # Errors
 /// A failure of the program.
 pub fn check_kernel(text: &str, compiled: bool) -> Result<[usize; 2], String> {
     let unit = parse(text, "program").map_err(|e| e.to_string())?;
-    sound(&unit)?;
+    check_verifier(&unit)?;
     let meant = interpreted(&unit, None)?;
     for order in [3, 77] {
         if interpreted(&unit, Some(order))? != meant {
@@ -148,7 +137,7 @@ pub fn check_kernel(text: &str, compiled: bool) -> Result<[usize; 2], String> {
     }
     let mut as_meant = unit.clone();
     simplified(&mut as_meant);
-    sound(&as_meant)?;
+    check_verifier(&as_meant)?;
     for order in [None, Some(5)] {
         let given = interpreted(&as_meant, order);
         if given != Ok(meant) {
@@ -163,13 +152,13 @@ pub fn check_kernel(text: &str, compiled: bool) -> Result<[usize; 2], String> {
         let mut after = without_warp_barriers(&unit);
         if first {
             simplified(&mut after);
-            sound(&after)?;
+            check_verifier(&after)?;
         }
         for (sum, count) in counts.iter_mut().zip(lowered(&mut after)?) {
             *sum += count;
         }
         simplified(&mut after);
-        sound(&after)?;
+        check_verifier(&after)?;
         for order in [None, Some(9)] {
             let given = interpreted(&after, order);
             if given != Ok(meant) {
@@ -180,9 +169,9 @@ pub fn check_kernel(text: &str, compiled: bool) -> Result<[usize; 2], String> {
             }
         }
         if compiled && first {
-            let ids = functions(&after);
+            let ids = with_bodies(&after);
             gradus_par::lower(&mut after, &ids, &options_with_eager_forks(0));
-            sound(&after)?;
+            check_verifier(&after)?;
             let given = Pool::load(&after, &["f"], None)?.call("f", 3)?;
             if given != meant {
                 return Err(format!("the compiled result is {given}, expected {meant}"));

@@ -320,8 +320,7 @@ fn language(name: &str) -> Result<Option<bool>, Diagnostic> {
 fn unknown(word: &str) -> Diagnostic {
     let name = word.split('=').next().unwrap_or(word);
     let names = OPTIONS.iter().flat_map(|(names, _)| names.iter());
-    let near = names.min_by_key(|known| distance(known, name));
-    let near = near.filter(|known| distance(known, name) <= name.len() / 3 + 1);
+    let near = gradus_ir::nearest_name(name, names.copied());
     let finding = wrong(format!("unknown option `{word}`"));
     match near {
         Some(known) => finding.help(format!("did you mean `{known}`?")),
@@ -331,22 +330,6 @@ fn unknown(word: &str) -> Diagnostic {
 
 fn wrong(message: String) -> Diagnostic {
     Diagnostic::error(Code::BadOption, message)
-}
-
-/// Returns the number of letters to insert, drop or replace to turn a word into another.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut left_above = row[0];
-        row[0] = i + 1;
-        for (j, &y) in b.iter().enumerate() {
-            let replaced = left_above + usize::from(x != y);
-            left_above = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(left_above + 1);
-        }
-    }
-    row.last().copied().unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -176,9 +176,7 @@ impl<'a> FactsBuilder<'a> {
     }
 
     pub(super) fn known(&self, body: &Body, op: Op) -> Option<ExternalFn> {
-        self.unit
-            .callee(body, op)
-            .and_then(|func| self.unit.known(func))
+        self.unit.known_callee(body, op)
     }
     fn lanes(&self, facts: &mut BodyFacts<'_>) {
         for value in facts.body.values.ids() {
@@ -507,7 +505,7 @@ impl<'a> FactsBuilder<'a> {
             }
             let mut at = Some(op);
             while let Some(op) = at.filter(|op| facts.reversed_ops.insert(*op)) {
-                at = body.parent(op).and_then(|region| body.owner(region));
+                at = body.parent_op(op);
             }
         }
     }

@@ -55,10 +55,7 @@ impl BodyFacts<'_> {
                     return Some((lp, 0));
                 };
                 // A carried value that increases by one.
-                let end = body.last(region)?;
-                if !matches!(body.kind(end), OpKind::Yield) {
-                    return None;
-                }
+                let end = body.yield_of(region)?;
                 let next = body.def_op(body.operand(end, carried as usize))?;
                 let steps = add(&next)
                     && body.operand(next, 0) == value
@@ -107,10 +104,7 @@ pub(super) fn is_available_before(body: &Body, value: Value, at: Op) -> bool {
     let Some(home) = body.parent(at) else {
         return false;
     };
-    let visible = |value: Value| {
-        body.region_of(value)
-            .is_none_or(|region| body.is_inside(home, region))
-    };
+    let visible = |value: Value| body.is_visible_in(value, home);
     chain(body, value, &visible).is_some()
 }
 

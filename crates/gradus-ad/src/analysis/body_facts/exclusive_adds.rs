@@ -48,10 +48,7 @@ impl FactsBuilder<'_> {
         let body = facts.body;
         let mut shared: HashSet<Op> = HashSet::new();
         let mut all: HashSet<Op> = HashSet::new();
-        for lp in body
-            .walk(body.root())
-            .filter(|op| is_independent(body, *op))
-        {
+        for lp in body.walk(body.root()).filter(|op| body.is_independent(*op)) {
             let loads = self.loads(facts, alias, lp);
             let hidden = self.callees_read_memory(facts, lp);
             for load in &loads {
@@ -83,7 +80,7 @@ impl FactsBuilder<'_> {
             .filter(|op| becomes_accumulation(facts, *op))
         {
             all.insert(op);
-            let start = BaseValue::Value(base(body, body.operand(op, 0)));
+            let start = BaseValue::Value(body.address_base(body.operand(op, 0)));
             let own = matches!(self.class(body, start), ShadowObject::Allocation(_));
             if !own && !is_always_written(body, body.root(), op) {
                 shared.insert(op);
@@ -98,7 +95,7 @@ impl FactsBuilder<'_> {
         let load = |op: Op| {
             let form = affine(alias, body.operand(op, 0), Some(lp));
             let start = form.as_ref().and_then(|form| form.start);
-            let start = start.unwrap_or(BaseValue::Value(base(body, body.operand(op, 0))));
+            let start = start.unwrap_or(BaseValue::Value(body.address_base(body.operand(op, 0))));
             SubscriptedLoad {
                 op,
                 class: self.class(body, start),
@@ -346,35 +343,18 @@ fn strip_extensions(body: &Body, mut value: Value) -> Value {
     value
 }
 
-/// Returns true if a loop is marked as independent (parallel).
-pub(crate) fn is_independent(body: &Body, op: Op) -> bool {
-    matches!(body.kind(op), OpKind::For { .. }) && body.ops[op].flags.has(Flags::INDEPENDENT)
-}
-
-/// Returns the base pointer of a chain of address computations.
-fn base(body: &Body, mut pointer: Value) -> Value {
-    while let Some(op) = body.def_op(pointer)
-        && matches!(body.kind(op), OpKind::Addr { .. })
-    {
-        pointer = body.operand(op, 0);
-    }
-    pointer
-}
-
 /// Returns true if an address points to memory that the current iteration of a loop allocated.
 pub(crate) fn is_allocated_in_iteration(unit: &Unit, body: &Body, lp: Op, pointer: Value) -> bool {
-    let made = body.def_op(base(body, pointer));
+    let made = body.def_op(body.address_base(pointer));
     made.is_some_and(|made| {
-        let inside = body
-            .parent(made)
-            .is_some_and(|at| body.is_inside(at, body.op_regions(lp)[0]));
+        let inside = body.is_nested_in(made, body.op_regions(lp)[0]);
         inside && is_allocation(unit, body, made)
     })
 }
 
 /// Returns true if an op allocates memory.
 fn is_allocation(unit: &Unit, body: &Body, op: Op) -> bool {
-    let known = unit.callee(body, op).and_then(|f| unit.known(f));
+    let known = unit.known_callee(body, op);
     matches!(body.kind(op), OpKind::Alloca(_))
         || matches!(known, Some(ExternalFn::Memory(f)) if f.allocation().is_some_and(|a| a.replaces.is_none()))
 }

@@ -33,7 +33,7 @@ pub(crate) fn forward_slice(
 
 /// Returns true if the only effect of an op is its results. `errno` is ignored.
 pub(super) fn has_only_results(unit: &Unit, body: &Body, op: Op) -> bool {
-    let known = unit.callee(body, op).and_then(|func| unit.known(func));
+    let known = unit.known_callee(body, op);
     let function = matches!(known, Some(ExternalFn::Math(_) | ExternalFn::Integer(_)));
     match body.kind(op) {
         OpKind::Call(info) if function => info.bundles.is_empty(),

@@ -17,10 +17,8 @@
 use super::BodyFacts;
 use super::snapshots::{Snapshot, SnapshotExtent};
 use crate::analysis::body_facts::build::FactsBuilder;
-use crate::analysis::body_facts::exclusive_adds::is_independent;
 use crate::analysis::body_facts::loop_scratch::{ObjectAccesses, ScratchQuery};
 use gradus_analysis::{AccessKind, Alias, Clobbers, Object, ObjectId};
-use gradus_ir::externals::{CompilerIntrinsic, ExternalFn};
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{Op, OpKind, Region, Value};
 use std::collections::{HashMap, HashSet};
@@ -107,7 +105,7 @@ impl InPlaceFinder<'_> {
         let region = body.parent(snapshot.anchor)?;
         let mut lp = body.owner(region)?;
         while matches!(body.kind(lp), OpKind::If) {
-            lp = body.owner(body.parent(lp)?)?;
+            lp = body.parent_op(lp)?;
         }
         let counted = matches!(body.kind(lp), OpKind::For { .. });
         let whole = !matches!(snapshot.extent, SnapshotExtent::Addresses(_));
@@ -150,7 +148,7 @@ impl InPlaceFinder<'_> {
                 return false;
             };
             let serial = match body.kind(owner) {
-                OpKind::For { .. } => !is_independent(body, owner),
+                OpKind::For { .. } => !body.is_independent(owner),
                 OpKind::Loop { .. } | OpKind::If | OpKind::Switch(_) => true,
                 _ => false,
             };
@@ -166,16 +164,7 @@ impl InPlaceFinder<'_> {
     /// such an address has any other use.
     fn local_accesses(&self, region: Region, root: Value) -> Option<HashSet<Op>> {
         let (unit, body) = (self.scratch.unit, self.scratch.facts.body);
-        let outside = |op: Op| (body.parent(op)).is_none_or(|at| !body.is_inside(at, region));
-        let is_lifetime = |op: Op| {
-            let known = unit.callee(body, op).and_then(|f| unit.known(f));
-            matches!(
-                known,
-                Some(ExternalFn::Marker(
-                    CompilerIntrinsic::LifetimeStart | CompilerIntrinsic::LifetimeEnd
-                ))
-            )
-        };
+        let outside = |op: Op| !body.is_nested_in(op, region);
         let mut found = HashSet::new();
         let mut work = vec![root];
         while let Some(address) = work.pop() {
@@ -189,7 +178,7 @@ impl InPlaceFinder<'_> {
                     OpKind::Store(_) if at.index == 1 => {
                         found.insert(at.op);
                     }
-                    OpKind::Call(_) if is_lifetime(at.op) => {}
+                    OpKind::Call(_) if unit.is_lifetime_marker(body, at.op) => {}
                     _ => return None,
                 }
             }

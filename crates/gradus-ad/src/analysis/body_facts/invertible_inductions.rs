@@ -7,7 +7,6 @@
 //! which the primal may never use.
 
 use super::BodyFacts;
-use crate::analysis::body_facts::exclusive_adds::is_independent;
 use crate::analysis::body_facts::loop_info::loop_parts;
 use crate::analysis::forward_value::{Availability, Node};
 use gradus_ir::{BinaryOp, Body, Definition, Op, OpKind, Region, Unit, Value};
@@ -42,7 +41,7 @@ pub(super) fn find_invertible(unit: &Unit, body: &Body) -> HashMap<Value, Invert
     let mut found = HashMap::new();
     for lp in body.walk(body.root()) {
         let counted = matches!(body.kind(lp), OpKind::For { .. });
-        if !counted && !matches!(body.kind(lp), OpKind::Loop { .. }) || is_independent(body, lp) {
+        if !counted && !matches!(body.kind(lp), OpKind::Loop { .. }) || body.is_independent(lp) {
             continue;
         }
         let parts = loop_parts(body, lp);
@@ -129,10 +128,7 @@ fn reaches_param(body: &Body, value: Value, param: Value) -> bool {
 fn is_independent_of_carried(body: &Body, region: Region, value: Value) -> bool {
     let mut seen: HashSet<Op> = HashSet::new();
     let mut work = vec![value];
-    let inside = |value: Value| {
-        body.region_of(value)
-            .is_some_and(|home| body.is_inside(home, region))
-    };
+    let inside = |value: Value| body.is_defined_in(value, region);
     while let Some(value) = work.pop() {
         if !inside(value) {
             continue;

@@ -121,7 +121,7 @@ impl BodyFacts<'_> {
         if !self.is_lazy_shadow(block) || !matches!(self.body.kind(op), OpKind::Call(_)) {
             return None;
         }
-        let callee = unit.callee(self.body, op).and_then(|f| unit.known(f));
+        let callee = unit.known_callee(self.body, op);
         let Some(ExternalFn::Memory(function)) = callee else {
             return None;
         };

@@ -2,7 +2,6 @@
 
 use super::BodyFacts;
 use super::snapshots::SnapshotExtent;
-use crate::analysis::body_facts::exclusive_adds::is_independent;
 use crate::analysis::forward_value::{Node, defining_region};
 use gradus_ir::externals::{ExternalFn, MathFn};
 use gradus_ir::{BinaryOp, Body, Flags, Op, OpKind, Region, Unit, Value};
@@ -10,20 +9,10 @@ use gradus_ir::{BinaryOp, Body, Flags, Op, OpKind, Region, Unit, Value};
 /// Assumed trip count of a loop without a known bound.
 const TRIPS_DEFAULT: f64 = 1000.0;
 
-/// Returns true if an op is a loop.
-pub(crate) fn is_loop(kind: &OpKind) -> bool {
-    matches!(kind, OpKind::For { .. } | OpKind::Loop { .. })
-}
-
 /// Returns the loops that enclose a region, outermost first.
 pub(crate) fn loops_around(body: &Body, region: Region) -> Vec<Op> {
-    let mut loops = Vec::new();
-    let mut at = Some(region);
-    while let Some(region) = at {
-        let owner = body.owner(region);
-        loops.extend(owner.filter(|op| is_loop(body.kind(*op))));
-        at = owner.and_then(|op| body.parent(op));
-    }
+    let owners = body.regions_around(region).filter_map(|at| body.owner(at));
+    let mut loops: Vec<Op> = owners.filter(|op| body.kind(*op).is_loop()).collect();
     loops.reverse();
     loops
 }
@@ -72,7 +61,7 @@ pub(super) fn has_serial_reduction(unit: &Unit, body: &Body, lp: Op) -> bool {
         let Some(op) = body.def_op(next) else {
             return false;
         };
-        let known = unit.callee(body, op).and_then(|f| unit.known(f));
+        let known = unit.known_callee(body, op);
         let adds = matches!(body.kind(op), OpKind::Binary(BinaryOp::FAdd))
             || matches!(known, Some(ExternalFn::Math(MathFn::Fmuladd | MathFn::Fma)));
         let ordered = !body.ops[op].flags.has(Flags::REASSOC);
@@ -122,7 +111,7 @@ impl BodyFacts<'_> {
     pub fn saving_loops(&self, region: Region, varying: &[Op]) -> Vec<Op> {
         let kept = |lp: &Op| {
             varying.contains(lp)
-                || is_independent(self.body, *lp) && !self.all_iterations_reach(*lp, region)
+                || self.body.is_independent(*lp) && !self.all_iterations_reach(*lp, region)
         };
         self.loops_around(region).into_iter().filter(kept).collect()
     }

@@ -108,7 +108,7 @@ impl ScratchQuery<'_> {
     /// Returns true if the forward pass executes an op exactly as the primal does.
     fn is_recomputable_op(&self, op: Op) -> bool {
         let body = self.facts.body;
-        let known = self.unit.callee(body, op).and_then(|f| self.unit.known(f));
+        let known = self.unit.known_callee(body, op);
         if self.facts.is_on_noreturn_path(op) {
             return false;
         }
@@ -167,7 +167,7 @@ impl ScratchQuery<'_> {
         let op = match self.alias.points_to.object(object) {
             Object::Stack(op) => op,
             Object::Heap(op) => {
-                let known = self.unit.callee(body, op).and_then(|f| self.unit.known(f));
+                let known = self.unit.known_callee(body, op);
                 let Some(ExternalFn::Memory(function)) = known else {
                     return None;
                 };

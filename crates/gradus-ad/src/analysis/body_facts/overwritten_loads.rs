@@ -50,14 +50,7 @@ impl FactsBuilder<'_> {
                 || self.known(body, *free) == Some(ExternalFn::Memory(MemoryFn::TapeRelease))
                     && facts.tape_stack_is_local(self.unit.call_args(body, *free)[0])
         };
-        let left_out = |end: &Op| {
-            matches!(
-                self.known(facts.body, *end),
-                Some(ExternalFn::Marker(
-                    CompilerIntrinsic::LifetimeStart | CompilerIntrinsic::LifetimeEnd
-                ))
-            )
-        };
+        let left_out = |end: &Op| self.unit.is_lifetime_marker(facts.body, *end);
         let freed = || fate.freed_by.iter().find(|free| !waits(free));
         let ended = || fate.ended_by.iter().find(|end| !left_out(end));
         let written = fate.written_by.map(Clobber::Overwritten);

@@ -7,7 +7,6 @@
 
 use super::BodyFacts;
 use crate::analysis::body_facts::build::FactsBuilder;
-use crate::analysis::body_facts::exclusive_adds::is_independent;
 use crate::analysis::body_facts::forward_slice::forward_slice;
 use crate::analysis::body_facts::loop_scratch::ScratchQuery;
 use gradus_analysis::{Alias, Clobbers};
@@ -43,10 +42,10 @@ impl FactsBuilder<'_> {
             let around = std::iter::successors(Some(lp), |at| alias.nest.parent(*at));
             let taken = around
                 .clone()
-                .any(|at| found.contains_key(&at) || is_independent(body, at));
+                .any(|at| found.contains_key(&at) || body.is_independent(at));
             let parallel = || {
                 let mut inside = body.walk(body.op_regions(lp)[0]);
-                inside.any(|op| is_independent(body, op))
+                inside.any(|op| body.is_independent(op))
             };
             let scratch = ScratchQuery {
                 unit: self.unit,
@@ -72,8 +71,7 @@ impl FactsBuilder<'_> {
     fn classify_carried(&self, facts: &BodyFacts<'_>, lp: Op) -> Option<RecomputableLoop> {
         let body = facts.body;
         let region = body.op_regions(lp)[0];
-        let end = body.last(region);
-        let end = end.filter(|end| matches!(body.kind(*end), OpKind::Yield))?;
+        let end = body.yield_of(region)?;
         let mut found = RecomputableLoop {
             inputs: inputs(body, lp),
             ..RecomputableLoop::default()
@@ -137,8 +135,7 @@ fn inputs(body: &Body, lp: Op) -> Vec<Value> {
 /// Returns true if a value is defined outside of a loop and is no constant.
 fn is_defined_outside(body: &Body, lp: Op, value: Value) -> bool {
     let inside = body.op_regions(lp)[0];
-    body.region_of(value)
-        .is_some_and(|home| !body.is_inside(home, inside))
+    body.as_const(value).is_none() && !body.is_defined_in(value, inside)
 }
 
 impl BodyFacts<'_> {
@@ -149,13 +146,8 @@ impl BodyFacts<'_> {
     /// Returns the values, defined outside of a recomputed loop, that the snapshots in the loop require.
     pub fn snapshot_inputs(&self, lp: Op) -> Vec<Value> {
         let inside = self.body.op_regions(lp)[0];
-        let made_inside = |anchor: Op| {
-            self.body
-                .parent(anchor)
-                .is_some_and(|r| self.body.is_inside(r, inside))
-        };
         (self.snapshots.iter())
-            .filter(|snapshot| made_inside(snapshot.anchor))
+            .filter(|snapshot| self.body.is_nested_in(snapshot.anchor, inside))
             .flat_map(|snapshot| snapshot.inputs(self.body))
             .filter(|value| is_defined_outside(self.body, lp, *value))
             .collect()
@@ -165,12 +157,10 @@ impl BodyFacts<'_> {
         if self.recomputed_loops.is_empty() {
             return None;
         }
-        let mut around = std::iter::successors(Some(region), |at| self.body.enclosing(*at));
-        around.find_map(|at| {
-            self.body
-                .owner(at)
-                .filter(|op| self.recomputed_loops.contains_key(op))
-        })
+        let owner = self.body.owner(region)?;
+        self.body
+            .op_and_ancestors(owner)
+            .find(|op| self.recomputed_loops.contains_key(op))
     }
     /// Returns all recomputed loops.
     pub fn recomputed_loops(&self) -> &BTreeMap<Op, RecomputableLoop> {
@@ -187,11 +177,7 @@ impl BodyFacts<'_> {
             return loops;
         };
         let inside = self.body.op_regions(around)[0];
-        let is_inside = |lp: &Op| {
-            self.body
-                .parent(*lp)
-                .is_some_and(|r| self.body.is_inside(r, inside))
-        };
+        let is_inside = |lp: &Op| self.body.is_nested_in(*lp, inside);
         loops.into_iter().filter(is_inside).collect()
     }
 }

@@ -54,8 +54,7 @@ fn carried_load(
     if facts.enclosing_recomputed_loop(region).is_some() {
         return None;
     }
-    let end = body.last(region);
-    let end = end.filter(|end| matches!(body.kind(*end), OpKind::Yield))?;
+    let end = body.yield_of(region)?;
     let load = recomputable_load(facts, body.operand(end, number - 1))?;
     let first = recomputable_load(facts, body.operand(lp, number))?;
     let same_type = body.ty(body.result(load)) == body.ty(body.result(first));

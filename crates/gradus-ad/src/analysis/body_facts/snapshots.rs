@@ -12,7 +12,6 @@
 //! load stores each loaded value (the *filler*).
 
 use crate::analysis::body_facts::early_availability::{is_available_before, is_computable_from};
-use crate::analysis::body_facts::loop_info::is_loop;
 use gradus_analysis::{Affine, Alias, Availability, BaseValue, Clobbers, MemoryAccess, affine};
 use gradus_ir::externals::{AllocationSize, ExternalFn};
 use gradus_ir::{Body, Op, OpKind, Region, Unit, Value};
@@ -239,7 +238,7 @@ impl SnapshotFinder<'_> {
     fn enclosing_in_region(&self, op: Op, region: Region) -> Option<Op> {
         let mut at = op;
         while self.body.parent(at)? != region {
-            at = self.body.owner(self.body.parent(at)?)?;
+            at = self.body.parent_op(at)?;
             if !matches!(self.body.kind(at), OpKind::If) {
                 return None;
             }
@@ -265,10 +264,7 @@ impl SnapshotFinder<'_> {
     /// Returns the progression of a load over one loop, known before the enclosing op in `region`, if no
     /// location is read twice.
     fn progression(&self, load: Op, region: Region) -> Option<AccessProgression> {
-        let mut top = load;
-        while self.body.parent(top)? != region {
-            top = self.body.owner(self.body.parent(top)?)?;
-        }
+        let top = self.body.ancestor_in(region, load)?;
         let form = affine(self.alias, self.body.operand(load, 0), Some(top))?;
         let (Some(BaseValue::Value(root)), [term]) = (form.start, &form.terms[..]) else {
             return None;
@@ -321,7 +317,7 @@ impl SnapshotFinder<'_> {
         let mut best = None;
         for at in self.alias.nest.loops_of(load) {
             let known = self.visible(root, at);
-            if !known || !is_loop(self.body.kind(at)) {
+            if !known || !self.body.kind(at).is_loop() {
                 break;
             }
             if self.clobbers.clobbered_in(access, at) {
@@ -373,13 +369,10 @@ impl SnapshotFinder<'_> {
     }
 
     fn visible(&self, value: Value, at: Op) -> bool {
-        let home = self.body.region_of(value);
-        let region = self.body.parent(at);
-        match (home, region) {
-            (None, _) => true,
-            (Some(home), Some(region)) => self.body.is_inside(region, home),
-            _ => false,
-        }
+        let Some(region) = self.body.parent(at) else {
+            return self.body.as_const(value).is_some();
+        };
+        self.body.is_visible_in(value, region)
     }
 
     /// Returns true if no op from `from` up to `to`, both in one region, writes the location of `load`.

@@ -8,7 +8,7 @@ use super::BodyFacts;
 use crate::analysis::body_facts::build::FactsBuilder;
 use crate::variant::Mode;
 use gradus_ir::externals::{CompilerIntrinsic, ExternalFn};
-use gradus_ir::{Body, Op, OpKind};
+use gradus_ir::{Op, OpKind};
 
 impl FactsBuilder<'_> {
     /// Collects the allocas that the derivative allocates on the heap.
@@ -25,15 +25,9 @@ impl FactsBuilder<'_> {
         if all || body.walk(body.root()).any(gives_back) {
             let allocas = body.walk(body.root());
             let allocas = allocas.filter(|op| matches!(body.kind(*op), OpKind::Alloca(_)));
-            facts.heap_allocas = allocas.filter(|op| all || is_in_loop(body, *op)).collect();
+            facts.heap_allocas = allocas.filter(|op| all || body.is_in_loop(*op)).collect();
         }
     }
-}
-
-fn is_in_loop(body: &Body, op: Op) -> bool {
-    let around = |op: &Op| body.parent(*op).and_then(|region| body.owner(region));
-    std::iter::successors(around(&op), around)
-        .any(|at| matches!(body.kind(at), OpKind::For { .. } | OpKind::Loop { .. }))
 }
 
 impl BodyFacts<'_> {

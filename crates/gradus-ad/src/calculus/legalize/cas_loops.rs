@@ -99,7 +99,7 @@ fn match_cas_loop(unit: &Unit, body: &Body, at: Op) -> Option<CasLoopSum> {
     if access.volatile || depends.contains(&place) || body.operand(exchange, 1) != old {
         return None;
     }
-    let new = bitcast_source(body, body.operand(exchange, 2))?;
+    let new = body.cast_operand(body.operand(exchange, 2), CastOp::BitCast)?;
     let added = match_addend(unit, body, new, old, &depends)?;
     let first = body.def_op(body.operand(at, 0));
     let first = first.filter(|op| {
@@ -159,12 +159,6 @@ fn loops_until_exchanged(unit: &Unit, body: &Body, end: Op, exchange: Op, old: V
     fails && is_found(body.operand(end, 1))
 }
 
-/// Returns the float that an integer is a bitcast of.
-fn bitcast_source(body: &Body, bits: Value) -> Option<Value> {
-    let cast = body.def_op(bits)?;
-    matches!(body.kind(cast), OpKind::Cast(CastOp::BitCast)).then(|| body.operand(cast, 0))
-}
-
 /// Matches `new` as the sum of the number in memory and an addend.
 fn match_addend(
     unit: &Unit,
@@ -178,7 +172,9 @@ fn match_addend(
         let made = made.filter(|op| matches!(body.kind(*op), OpKind::Cast(c) if *c == cast));
         made.map_or(value, |op| body.operand(op, 0))
     };
-    let is_old = |value: Value| bitcast_source(body, through(value, CastOp::FPExt)) == Some(old);
+    let is_old = |value: Value| {
+        body.cast_operand(through(value, CastOp::FPExt), CastOp::BitCast) == Some(old)
+    };
     let apart = |value: Value| !depends.contains(&value);
     let sum = body.def_op(through(new, CastOp::FPTrunc))?;
     let operand = |i: usize| body.operand(sum, i);
@@ -190,7 +186,7 @@ fn match_addend(
             (is_old(operand(0)) && apart(operand(1))).then(|| Addend::Negative(operand(1)))
         }
         OpKind::Call(_) => {
-            let known = unit.callee(body, sum).and_then(|func| unit.known(func));
+            let known = unit.known_callee(body, sum);
             let args = unit.call_args(body, sum);
             match (known, &args[..]) {
                 (Some(ExternalFn::Math(MathFn::Fma | MathFn::Fmuladd)), &[x, y, z])

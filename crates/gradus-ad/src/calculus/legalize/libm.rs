@@ -254,7 +254,6 @@ fn scalarize_reduction(b: &mut Builder<'_>, f: ReduceFn, args: &[Value]) -> Opti
 /// null and the old block remains.
 fn reallocate(b: &mut Builder<'_>, old: Value, bytes: Value) -> Value {
     let (ptr, size) = (b.body.ty(old), b.body.ty(bytes));
-    let void = b.unit.types.void();
     let fresh = memory_call(b, "malloc", ptr, &[bytes]);
     let null = b.zero(ptr);
     let had = b.icmp(IntPredicate::Ne, old, null);
@@ -266,8 +265,7 @@ fn reallocate(b: &mut Builder<'_>, old: Value, bytes: Value) -> Value {
     let fits = b.icmp(IntPredicate::Ult, room, bytes);
     let count = b.select(fits, room, bytes);
     copy_bytes(b, fresh, old, count);
-    let signature = b.unit.types.func(void, vec![ptr]);
-    let free = b.unit.declare("free", signature, AttrSet::default());
+    let free = gradus_edit::declare_free(b.unit);
     b.call(free, &[old]);
     b.yield_(&[]);
     b.set_insertion_end(otherwise);

@@ -12,8 +12,8 @@
 
 use gradus_ir::externals::{Effects, SystemFn};
 use gradus_ir::{
-    BinaryOp, Body, Builder, CallInfo, ConstKind, EffectClass, FuncId, IntPredicate, Linkage, Op,
-    OpKind, Region, Type, TypeId, Unit, Value,
+    BinaryOp, Body, Builder, CallInfo, EffectClass, FuncId, IntPredicate, Linkage, Op, OpKind,
+    Region, Type, TypeId, Unit, Value,
 };
 use std::collections::HashSet;
 
@@ -52,9 +52,8 @@ fn element_bytes(b: &Builder<'_>, size: Value) -> Option<i64> {
 /// all functions of the signature of a comparison are checked.
 fn comparison_has_no_effects(b: &Builder<'_>, compare: Value) -> bool {
     let unit = &*b.unit;
-    let named = b.body.as_const(compare).map(|id| &unit.constant(id).kind);
-    let mut work: Vec<FuncId> = match named {
-        Some(ConstKind::Func(func)) => vec![*func],
+    let mut work: Vec<FuncId> = match b.body.as_function(unit, compare) {
+        Some(func) => vec![func],
         _ => (unit.functions.iter())
             .filter(|(_, f)| f.body.is_some() && is_comparison(unit, f.ty))
             .map(|(func, _)| func)
@@ -111,15 +110,8 @@ fn writes_only_local_memory(unit: &Unit, body: &Body, op: Op, callee: FuncId) ->
 
 /// Returns true if an address lies in an alloca of the body.
 fn is_local_memory(body: &Body, ptr: Value) -> bool {
-    let mut base = ptr;
-    while let Some(def) = body.def_op(base) {
-        match body.kind(def) {
-            OpKind::Alloca(_) => return true,
-            OpKind::Addr { .. } => base = body.operand(def, 0),
-            _ => return false,
-        }
-    }
-    false
+    let base = body.def_op(body.address_base(ptr));
+    base.is_some_and(|op| matches!(body.kind(op), OpKind::Alloca(_)))
 }
 
 fn sort(b: &mut Builder<'_>, size: Value) -> Option<FuncId> {
@@ -181,7 +173,7 @@ impl Maker<'_> {
     }
 
     fn copy(&mut self, to: Value, from: Value) {
-        let copy = crate::emit::libc::memcpy_function(self.b.unit);
+        let copy = gradus_edit::declare_memcpy(self.b.unit);
         let (bytes, plain) = (self.b.i64(self.size_bytes), self.b.bool(false));
         self.b.call(copy, &[to, from, bytes, plain]);
     }
@@ -211,7 +203,7 @@ impl Maker<'_> {
         let again = self.b.icmp(IntPredicate::Ult, next, count);
         self.b.repeat(again, &[next], &[]);
         self.b.restore_insertion_point(behind);
-        let free = crate::emit::libc::free_function(self.b.unit);
+        let free = gradus_edit::declare_free(self.b.unit);
         self.b.call(free, &[other]);
         self.b.yield_(&[]);
         self.b.set_insertion_end(no);

@@ -9,7 +9,7 @@
 //! 7.8.
 
 use super::assignments::copy_text;
-use crate::host::ffi::name_of;
+use crate::host::ffi::{name_of, users_of};
 use crate::host::module::Host;
 use crate::prepare::fortran::descriptor_analysis::StoredMembers;
 use crate::prepare::fortran::element_layout::Element;
@@ -51,13 +51,10 @@ unsafe fn match_constructor(
             return None;
         }
         let mut calls = vec![(begin, RuntimeReplacement::Begin)];
-        let mut at = LLVMGetFirstUse(vector);
-        while !at.is_null() {
-            let user = LLVMGetUser(at);
+        for user in users_of(vector) {
             if user != begin {
                 calls.push((user, match_push(begin, user)?));
             }
-            at = LLVMGetNextUse(at);
         }
         Some(calls)
     }

@@ -16,7 +16,7 @@
 //! except for the scalars of [`derived_assign`]. Semantics: Fortran 2018, 10.2.1.3 and 16.9.137; bounds
 //! as set by flang-rt 22.
 
-use crate::host::ffi::instructions_in;
+use crate::host::ffi::{functions_of, instructions_in};
 use crate::host::module::Host;
 use crate::prepare::fortran::derived_assign;
 use crate::prepare::fortran::descriptor_analysis::StoredMembers;
@@ -101,12 +101,10 @@ impl Host {
     fn drop_tbaa(&self) {
         unsafe {
             let kind = LLVMGetMDKindIDInContext(self.ctx, c"tbaa".as_ptr(), 4);
-            let mut function = LLVMGetFirstFunction(self.module);
-            while !function.is_null() {
+            for function in functions_of(self.module) {
                 for at in instructions_in(function) {
                     LLVMSetMetadata(at, kind, std::ptr::null_mut());
                 }
-                function = LLVMGetNextFunction(function);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Descriptor analysis: derives the rank, element type and attribute of a Fortran descriptor from the
 //! stores into it.
 
-use crate::host::ffi::name_of;
+use crate::host::ffi::{function_of, name_of, users_of};
 use crate::prepare::fortran::type_info::Type;
 use llvm_sys::LLVMOpcode;
 use llvm_sys::LLVMTypeKind::*;
@@ -67,13 +67,10 @@ impl StoredMembers {
                 return Some(left);
             }
             let mut sources = Vec::new();
-            let mut at = LLVMGetFirstUse(variable);
-            while !at.is_null() {
-                let user = LLVMGetUser(at);
+            for user in users_of(variable) {
                 if !LLVMIsAMemCpyInst(user).is_null() && LLVMGetOperand(user, 0) == variable {
                     sources.push(LLVMGetOperand(user, 1));
                 }
-                at = LLVMGetNextUse(at);
             }
             match sources[..] {
                 [source] => StoredMembers::in_variable(source),
@@ -173,9 +170,7 @@ impl StoredMembers {
                 return None;
             }
             self.add_uses(address);
-            let mut at = LLVMGetFirstUse(address);
-            while !at.is_null() {
-                let user = LLVMGetUser(at);
+            for user in users_of(address) {
                 let is_target = |operand| LLVMGetOperand(user, operand) == address;
                 if !LLVMIsAStoreInst(user).is_null() && is_target(1) {
                     self.stored.push((offset, LLVMGetOperand(user, 0)));
@@ -194,7 +189,6 @@ impl StoredMembers {
                 } else if !LLVMIsAGetElementPtrInst(user).is_null() {
                     pending.push((user, offset.checked_add(gep_offset(user)?)?));
                 }
-                at = LLVMGetNextUse(at);
             }
             Some(())
         }
@@ -203,16 +197,13 @@ impl StoredMembers {
     /// Adds the library functions that receive an address.
     unsafe fn add_uses(&mut self, address: LLVMValueRef) {
         unsafe {
-            let mut at = LLVMGetFirstUse(address);
-            while !at.is_null() {
-                let user = LLVMGetUser(at);
+            for user in users_of(address) {
                 if !LLVMIsACallInst(user).is_null() {
                     let name = name_of(LLVMGetCalledValue(user));
                     if let Some(name) = name.strip_prefix("_FortranA") {
                         self.handed.push(name.to_owned());
                     }
                 }
-                at = LLVMGetNextUse(at);
             }
         }
     }
@@ -335,14 +326,11 @@ unsafe fn add_passed_by_callers(argument: LLVMValueRef, pending: &mut Vec<LLVMVa
         let Some(index) = (0..LLVMCountParams(function)).find(is_it) else {
             unreachable!("an argument is one of its function's parameters");
         };
-        let mut at = LLVMGetFirstUse(function);
-        while !at.is_null() {
-            let user = LLVMGetUser(at);
+        for user in users_of(function) {
             let is_call = !LLVMIsACallInst(user).is_null() && LLVMGetCalledValue(user) == function;
             if is_call && index < LLVMGetNumArgOperands(user) {
                 pending.push(LLVMGetOperand(user, index));
             }
-            at = LLVMGetNextUse(at);
         }
     }
 }
@@ -451,7 +439,7 @@ unsafe fn table(rank: u64, offset: u64, value: LLVMValueRef) -> StoreEffect<LLVM
 unsafe fn module_of(mut address: LLVMValueRef) -> Option<LLVMModuleRef> {
     unsafe {
         if !LLVMIsAInstruction(address).is_null() {
-            let function = LLVMGetBasicBlockParent(LLVMGetInstructionParent(address));
+            let function = function_of(address);
             return Some(LLVMGetGlobalParent(function));
         }
         while !LLVMIsAConstantExpr(address).is_null() {

@@ -207,7 +207,7 @@ impl StructuralMatch<'_> {
         let LoopPair { alias, .. } = *self.iterations;
         let (unit, body) = (alias.unit, alias.body);
         let mut at = op;
-        while let Some(around) = body.parent(at).and_then(|region| body.owner(region)) {
+        while let Some(around) = body.parent_op(at) {
             if around == lp {
                 return true;
             }

@@ -14,7 +14,7 @@
 //! 4. The index range is small enough to exclude address overflow, and the marks take only a few bytes per
 //!    add.
 
-use super::{all_in, declare_free, owner_of};
+use super::all_in;
 use crate::PassContext;
 use crate::derivative::accumulation::two_phase::{atomic_adds_and_calls, chunk_adds_to_plain};
 use crate::derivative::accumulation::two_phase_indirect::{emit_touched_range, needed};
@@ -122,8 +122,8 @@ fn plan_loop(unit: &Unit, body: &Body, lp: Op) -> Option<InjectivePlan> {
     let index_of = |lp: Op| body.region_params(body.op_regions(lp)[0])[0];
     let (mut levels, mut indices) = (Vec::new(), vec![index_of(lp)]);
     let mut at = common_region_op(body, &sums)?;
-    while owner_of(body, at)? != lp {
-        let around = owner_of(body, at)?;
+    while body.parent_op(at)? != lp {
+        let around = body.parent_op(at)?;
         levels.push(match body.kind(around) {
             OpKind::For { .. } => EnclosingOp::For(around),
             OpKind::If => EnclosingOp::If(
@@ -177,8 +177,10 @@ fn plan_loop(unit: &Unit, body: &Body, lp: Op) -> Option<InjectivePlan> {
 /// Returns the first op of `ops`, or its outermost enclosing branch in the region that contains all ops or
 /// their enclosing branches.
 fn common_region_op(body: &Body, ops: &[Op]) -> Option<Op> {
-    let up =
-        |at: &Op| owner_of(body, *at).filter(|around| matches!(body.kind(*around), OpKind::If));
+    let up = |at: &Op| {
+        body.parent_op(*at)
+            .filter(|around| matches!(body.kind(*around), OpKind::If))
+    };
     let mut all = std::iter::successors(Some(*ops.first()?), up);
     all.find(|first| {
         let home = body.parent(*first);
@@ -301,13 +303,13 @@ fn emit_injectivity_test(b: &mut Builder<'_>, lp: Op, plan: &InjectivePlan) -> V
             let next = b.binary(BinaryOp::Or, so_far, before);
             b.store(next, place);
         });
-        let free = declare_free(b.unit);
+        let free = gradus_edit::declare_free(b.unit);
         b.call(free, &[marks]);
         let place = counter_address(b, cell, DUPLICATE);
         let (twice, none) = (b.load(long, place), b.i64(0));
         b.icmp(IntPredicate::Eq, twice, none)
     });
-    let free = declare_free(b.unit);
+    let free = gradus_edit::declare_free(b.unit);
     b.call(free, &[cell]);
     found
 }

@@ -19,8 +19,8 @@ use gradus_edit::{
     CarriedValue, ReductionKind, ValueMap, carried_value, clone_op_within, is_speculatable,
 };
 use gradus_ir::{
-    AttrSet, BinaryOp, Body, Builder, CastOp, Definition, Flags, FuncId, IntPredicate, Op, OpKind,
-    ReduceOp, Region, RmwOp, Unit, Value,
+    BinaryOp, Body, Builder, Definition, Flags, IntPredicate, Op, OpKind, ReduceOp, RmwOp, Unit,
+    Value,
 };
 use std::collections::HashSet;
 
@@ -30,11 +30,7 @@ const OPS_MAX: usize = 4000;
 /// Returns whether a body has atomic adds in independent loops.
 pub fn has_atomic_adds(body: &Body) -> bool {
     let mut loops = body.walk(body.root());
-    loops.any(|lp| is_independent(body, lp) && all_in(body, lp).any(|op| is_atomic_add(body, op)))
-}
-
-fn is_independent(body: &Body, op: Op) -> bool {
-    matches!(body.kind(op), OpKind::For { .. }) && body.ops[op].flags.has(Flags::INDEPENDENT)
+    loops.any(|lp| body.is_independent(lp) && all_in(body, lp).any(|op| is_atomic_add(body, op)))
 }
 
 /// Returns whether each carried value of a loop is invariant or a sum that no other op reads. Chunks may then
@@ -46,10 +42,6 @@ fn carries_only_sums(unit: &Unit, body: &Body, lp: Op) -> bool {
         let change = carried_value(unit, body, lp, index);
         change == Some(CarriedValue::Constant) || change == Some(sum)
     })
-}
-
-fn owner_of(body: &Body, op: Op) -> Option<Op> {
-    body.owner(body.parent(op)?)
 }
 
 fn all_in(body: &Body, lp: Op) -> impl Iterator<Item = Op> {
@@ -84,14 +76,13 @@ struct ValueSlice {
 /// other inputs are necessary.
 fn value_slice(unit: &Unit, body: &Body, lp: Op, value: Value) -> Option<ValueSlice> {
     let inside = body.op_regions(lp)[0];
-    let is_inside = |region: Region| body.is_inside(region, inside);
     let mut found = ValueSlice {
         ops: Vec::new(),
         loops: Vec::new(),
     };
     let (mut work, mut seen) = (vec![(value, false)], HashSet::new());
     while let Some((value, done)) = work.pop() {
-        if !body.region_of(value).is_some_and(is_inside) {
+        if !body.is_defined_in(value, inside) {
             continue;
         }
         let op = match body.values[value].def {
@@ -141,17 +132,7 @@ fn emit_ceil_div(b: &mut Builder<'_>, all: Value, by: Value) -> Value {
 /// Returns the trip count of a loop in 64 bits.
 fn trip_count_i64(b: &mut Builder<'_>, lp: Op) -> Value {
     let trips = b.body.operand(lp, 0);
-    let long = b.unit.types.int(64);
-    match b.body.ty(trips) == long {
-        true => trips,
-        false => b.cast(CastOp::ZExt, trips, long),
-    }
-}
-
-fn declare_free(unit: &mut Unit) -> FuncId {
-    let (ptr, void) = (unit.types.ptr(), unit.types.void());
-    let ty = unit.types.func(void, vec![ptr]);
-    unit.declare("free", ty, AttrSet::default())
+    gradus_edit::to_i64(b, trips)
 }
 
 /// Moves the iterations of `lp` from `first` on into a serial loop of `count` iterations at the builder's
@@ -170,7 +151,7 @@ fn move_iterations(
     let index = b.add(first, inside[0]);
     let from = b.body.op_regions(lp)[0];
     let old = b.body.region_params(from).to_vec();
-    let index = truncate_index(b, index, old[0]);
+    let index = index_like(b, index, old[0]);
     b.body.replace_uses(old[0], index);
     for (&old, &new) in old[1..].iter().zip(&inside[1..]) {
         b.body.replace_uses(old, new);
@@ -187,13 +168,10 @@ fn emit_min_remaining(b: &mut Builder<'_>, all: Value, first: Value, length: Val
     b.select(less, rest, length)
 }
 
-/// Truncates a 64-bit index to the type of `like`.
-fn truncate_index(b: &mut Builder<'_>, index: Value, like: Value) -> Value {
+/// Converts a 64-bit index to the type of `like`.
+fn index_like(b: &mut Builder<'_>, index: Value, like: Value) -> Value {
     let ty = b.body.ty(like);
-    match b.body.ty(index) == ty {
-        true => index,
-        false => b.cast(CastOp::Trunc, index, ty),
-    }
+    gradus_edit::to_index_type(b, index, ty)
 }
 
 /// Replaces the results of a loop by those of `by` and erases the loop.

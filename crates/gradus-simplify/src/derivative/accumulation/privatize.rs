@@ -20,16 +20,15 @@
 //! Runs after differentiation.
 
 use super::{
-    OPS_MAX, all_in, compute_value, declare_free, emit_ceil_div, emit_min_remaining, is_atomic_add,
-    is_independent, may_observe_atomics, move_iterations, owner_of, replace_loop, trip_count_i64,
-    truncate_index, value_slice,
+    OPS_MAX, all_in, compute_value, emit_ceil_div, emit_min_remaining, index_like, is_atomic_add,
+    may_observe_atomics, move_iterations, replace_loop, trip_count_i64, value_slice,
 };
 use crate::PassContext;
 use crate::loops::unswitch::version_loop;
 use gradus_edit::ValueMap;
 use gradus_ir::{
-    AttrSet, BinaryOp, Body, Builder, CastOp, Flags, FloatKind, FloatPredicate, FuncId,
-    IntPredicate, LocId, Op, OpKind, Type, TypeId, Unit, Value,
+    BinaryOp, Body, Builder, CastOp, Flags, FloatKind, FloatPredicate, FuncId, IntPredicate, LocId,
+    Op, OpKind, Type, TypeId, Unit, Value,
 };
 use std::collections::HashSet;
 
@@ -59,12 +58,12 @@ pub fn privatize_adds(unit: &mut Unit, body: &mut Body, least: i64) -> Vec<Optio
     };
     let loops: Vec<Op> = body
         .walk(body.root())
-        .filter(|op| is_independent(body, *op))
+        .filter(|op| body.is_independent(*op))
         .collect();
     let (mut given, mut done) = (Vec::new(), HashSet::new());
     for lp in loops {
-        let mut around = std::iter::successors(owner_of(body, lp), |op| owner_of(body, *op));
-        let sums = match around.any(|op| done.contains(&op)) {
+        let is_done = body.ancestors(lp).any(|op| done.contains(&op));
+        let sums = match is_done {
             true => Vec::new(),
             false => privatizable_adds(unit, body, lp),
         };
@@ -113,14 +112,13 @@ fn match_add(unit: &Unit, body: &Body, lp: Op, op: Op) -> Option<PrivatizableAdd
         _ => return None,
     };
     let mut around = Vec::new();
-    let up = std::iter::successors(owner_of(body, op), |op| owner_of(body, *op));
-    for at in up.take_while(|at| *at != lp) {
+    for at in body.ancestors(op).take_while(|at| *at != lp) {
         let steady = value_slice(unit, body, lp, body.operands(at).next()?)?
             .loops
             .is_empty();
         match body.kind(at) {
             // Concurrent iterations of a nested independent loop would share the chunk's array.
-            OpKind::For { .. } if steady && !is_independent(body, at) => around.push(at),
+            OpKind::For { .. } if steady && !body.is_independent(at) => around.push(at),
             OpKind::If if steady => {}
             _ => return None,
         }
@@ -198,7 +196,7 @@ fn version_privatized(
     for (number, sum) in sums.iter().enumerate() {
         emit_final_sums(&mut b, whole, sum, number, &arrays);
     }
-    let free = declare_free(b.unit);
+    let free = gradus_edit::declare_free(b.unit);
     b.call(free, &[arrays.block]);
     b.set_insertion_before(whole);
     emit_chunk_loops(&mut b, whole, &sums, length, &arrays);
@@ -278,7 +276,7 @@ fn emit_chunk_loops(
     let params = b.body.region_params(region).to_vec();
     let offset = b.mul(params[0], sizes.chunk_bytes);
     let own = b.byte_addr(arrays.block, offset);
-    let fill = declare_memset(b.unit);
+    let fill = gradus_edit::declare_memset(b.unit);
     let byte = b.unit.types.int(8);
     let (zero, no) = (b.zero(byte), b.bool(false));
     b.call(fill, &[own, zero, sizes.chunk_bytes, no]);
@@ -356,7 +354,7 @@ fn emit_final_sums(
         outside.push(b.set_insertion_end(region));
         let index = b.body.region_params(region)[0];
         let old = b.body.region_params(b.body.op_regions(at)[0])[0];
-        let short = truncate_index(b, index, old);
+        let short = index_like(b, index, old);
         map.set(old, short);
         indices.push(index);
     }
@@ -385,8 +383,8 @@ fn emit_final_sums(
     let meta = b.body.ops[sum.op].meta;
     b.set_meta(add, meta);
     b.yield_(&[]);
-    let mut around = std::iter::successors(owner_of(b.body, lp), |op| owner_of(b.body, *op));
-    if !around.any(|op| is_independent(b.body, op)) {
+    let is_concurrent = (b.body.ancestors(lp)).any(|op| b.body.is_independent(op));
+    if !is_concurrent {
         gradus_edit::atomic_to_plain(b, add);
     }
     b.restore_insertion_point(back);
@@ -394,11 +392,4 @@ fn emit_final_sums(
         b.yield_(&[]);
         b.restore_insertion_point(place);
     }
-}
-
-fn declare_memset(unit: &mut Unit) -> FuncId {
-    let (ptr, byte, long) = (unit.types.ptr(), unit.types.int(8), unit.types.int(64));
-    let (bit, void) = (unit.types.int(1), unit.types.void());
-    let ty = unit.types.func(void, vec![ptr, byte, long, bit]);
-    unit.declare("llvm.memset.p0.i64", ty, AttrSet::default())
 }

@@ -22,12 +22,12 @@
 use crate::PassContext;
 use crate::derivative::accumulation::{
     OPS_MAX, all_in, carries_only_sums, compute_value, emit_ceil_div, emit_min_remaining,
-    has_atomic_adds, injective_indices, is_atomic_add, is_independent, may_observe_atomics,
-    move_iterations, owner_of, replace_loop, trip_count_i64, two_phase_indirect, value_slice,
+    has_atomic_adds, injective_indices, is_atomic_add, may_observe_atomics, move_iterations,
+    replace_loop, trip_count_i64, two_phase_indirect, value_slice,
 };
 use crate::loops::unswitch::version_loop;
 use gradus_analysis::{Alias, affine};
-use gradus_edit::{ValueMap, is_pure};
+use gradus_edit::{ValueMap, emit_min_max, is_pure};
 use gradus_ir::externals::ExternalFn;
 use gradus_ir::{
     BinaryOp, Body, Builder, CastOp, Flags, FloatKind, IntPredicate, LocId, Op, OpKind, Type, Unit,
@@ -63,8 +63,8 @@ pub fn schedule_in_phases(
         return Vec::new();
     }
     let outermost = |op: &Op| {
-        let mut around = std::iter::successors(owner_of(body, *op), |op| owner_of(body, *op));
-        is_independent(body, *op) && !around.any(|op| is_independent(body, op))
+        let mut around = body.ancestors(*op);
+        body.is_independent(*op) && !around.any(|op| body.is_independent(op))
     };
     let loops: Vec<Op> = body.walk(body.root()).filter(outermost).collect();
     let (mut given, mut others) = (Vec::new(), Vec::new());
@@ -107,7 +107,7 @@ pub(super) fn atomic_adds_and_calls(
     lp: Op,
 ) -> Option<(Vec<Op>, Vec<Op>)> {
     let calls = |op: &Op| {
-        let known = || unit.callee(body, *op).and_then(|func| unit.known(func));
+        let known = || unit.known_callee(body, *op);
         let quiet = || {
             is_pure(unit, body, *op)
                 || matches!(known(), Some(ExternalFn::Memory(_) | ExternalFn::Marker(_)))
@@ -206,12 +206,6 @@ impl PhaseTest<'_, '_> {
         self.b.cast(CastOp::PtrToInt, place, long)
     }
 
-    /// Emits the minimum or maximum of two numbers.
-    fn emit_min_max(&mut self, predicate: IntPredicate, a: Value, b: Value) -> Value {
-        let first = self.b.icmp(predicate, a, b);
-        self.b.select(first, a, b)
-    }
-
     fn emit_touched_bytes(&mut self, add: &LinearAdd, trips: Value) -> Reach {
         let start = self.address_at_unit_index(add, None);
         let zero = self.b.i64(0);
@@ -221,7 +215,7 @@ impl PhaseTest<'_, '_> {
             let step = self.b.sub(ahead, start);
             let count = self.b.body.operand(at, 0);
             let count = compute_value(self.b, self.lp, count, &mut ValueMap::new());
-            let count = zext_to_i64(self.b, count);
+            let count = gradus_edit::to_i64(self.b, count);
             let (less, more) = self.emit_distance(step, count);
             self.require_near(less, TOUCHED_BYTES_MAX);
             self.require_near(more, TOUCHED_BYTES_MAX);
@@ -254,20 +248,20 @@ impl PhaseTest<'_, '_> {
         let last = self.b.sub(count, one);
         let last = self.b.select(none, zero, last);
         let far = self.b.mul(step, last);
-        let less = self.emit_min_max(IntPredicate::Slt, far, zero);
-        let more = self.emit_min_max(IntPredicate::Sgt, far, zero);
+        let less = emit_min_max(self.b, IntPredicate::Slt, far, zero);
+        let more = emit_min_max(self.b, IntPredicate::Sgt, far, zero);
         (less, more)
     }
 
     /// Requires that two adds do not conflict between chunks of `length` iterations with another chunk in
     /// between.
     fn require_disjoint_chunks(&mut self, one: &Reach, other: &Reach, length: Value) {
-        let low = self.emit_min_max(IntPredicate::Ult, one.low, other.low);
-        let high = self.emit_min_max(IntPredicate::Ugt, one.high, other.high);
+        let low = emit_min_max(self.b, IntPredicate::Ult, one.low, other.low);
+        let high = emit_min_max(self.b, IntPredicate::Ugt, one.high, other.high);
         let touched = self.b.sub(high, low);
         let zero = self.b.i64(0);
         let back = self.b.sub(zero, one.step);
-        let size = self.emit_min_max(IntPredicate::Sgt, one.step, back);
+        let size = emit_min_max(self.b, IntPredicate::Sgt, one.step, back);
         let room = self.b.mul(size, length);
         let same = self.b.icmp(IntPredicate::Eq, one.step, other.step);
         let fits = self.b.icmp(IntPredicate::Ule, touched, room);
@@ -277,15 +271,6 @@ impl PhaseTest<'_, '_> {
         let away = self.b.binary(BinaryOp::Or, below, above);
         let apart = self.b.binary(BinaryOp::Or, beside, away);
         self.conditions.push(apart);
-    }
-}
-
-/// Zero-extends an unsigned count to 64 bits.
-fn zext_to_i64(b: &mut Builder<'_>, count: Value) -> Value {
-    let long = b.unit.types.int(64);
-    match b.body.ty(count) == long {
-        true => count,
-        false => b.cast(CastOp::ZExt, count, long),
     }
 }
 
@@ -323,8 +308,7 @@ pub(super) fn emit_chunk_length(b: &mut Builder<'_>, trips: Value, parts: i64) -
 /// independent.
 pub(super) fn chunk_adds_to_plain(b: &mut Builder<'_>, part: Op, sums: Vec<Op>) {
     for op in sums {
-        let up = |op: &Op| owner_of(b.body, *op);
-        let around = std::iter::successors(owner_of(b.body, op), up);
+        let around = b.body.ancestors(op);
         let loops: Vec<Op> = around.take_while(|at| *at != part).collect();
         for at in loops {
             let flags = &mut b.body.ops[at].flags;
@@ -362,7 +346,7 @@ fn emit_test(
         for &at in &add.loops {
             let times = b.body.operand(at, 0);
             let times = compute_value(b, lp, times, &mut ValueMap::new());
-            let times = zext_to_i64(b, times);
+            let times = gradus_edit::to_i64(b, times);
             let most = b.i64(least);
             let less = b.icmp(IntPredicate::Ult, times, most);
             let times = b.select(less, times, most);

@@ -17,10 +17,7 @@
 //! 5. Called functions do not access the updated locations.
 //! 6. A run-time test checks profitability: enough adds.
 
-use super::{
-    all_in, declare_free, emit_ceil_div, emit_min_remaining, owner_of, trip_count_i64,
-    truncate_index,
-};
+use super::{all_in, emit_ceil_div, emit_min_remaining, index_like, trip_count_i64};
 use crate::PassContext;
 use crate::derivative::accumulation::injective_indices;
 use crate::derivative::accumulation::two_phase::{
@@ -29,10 +26,10 @@ use crate::derivative::accumulation::two_phase::{
 use crate::derivative::index_array_copies::{INDEX_ABS_MAX, indirect_access};
 use crate::loops::unswitch::version_loop;
 use gradus_analysis::{Alias, Clobbers, ExitClobbers, MemoryAccess};
-use gradus_edit::{ValueMap, clone_op_within, is_speculatable};
+use gradus_edit::{ValueMap, clone_op_within, emit_min_max, is_speculatable};
 use gradus_ir::{
-    AttrSet, BinaryOp, Body, Builder, CastOp, Definition, Flags, FuncId, IntPredicate, LocId, Op,
-    OpKind, Unit, Value,
+    BinaryOp, Body, Builder, CastOp, Definition, Flags, IntPredicate, LocId, Op, OpKind, Unit,
+    Value,
 };
 use std::collections::{BTreeSet, HashSet};
 
@@ -200,8 +197,8 @@ fn is_load(body: &Body, op: Op) -> bool {
 /// the op.
 fn guards_of(body: &Body, lp: Op, op: Op) -> Option<GuardList> {
     let (mut turns, mut at) = (GuardList::new(), op);
-    while owner_of(body, at)? != lp {
-        let around = owner_of(body, at)?;
+    while body.parent_op(at)? != lp {
+        let around = body.parent_op(at)?;
         let taken = body.parent(at) == body.op_regions(around).first().copied();
         let fits = matches!(body.kind(around), OpKind::If) && turns.len() < GUARDS_MAX;
         fits.then(|| turns.push((body.operand(around, 0), taken)))?;
@@ -224,8 +221,7 @@ pub(super) fn needed(
     let (mut order, mut seen) = (Vec::new(), HashSet::new());
     let mut work = vec![(value, false)];
     while let Some((value, done)) = work.pop() {
-        let at = body.region_of(value);
-        if indices.contains(&value) || !at.is_some_and(|region| body.is_inside(region, inside)) {
+        if indices.contains(&value) || !body.is_defined_in(value, inside) {
             continue;
         }
         let Definition::Result(op, _) = body.values[value].def else {
@@ -289,21 +285,15 @@ fn version_in_phases(unit: &mut Unit, body: &mut Body, lp: Op, plan: &IndirectPl
 fn emit_phase_count(b: &mut Builder<'_>, lp: Op, plan: &IndirectPlan, sizes: [Value; 3]) -> Value {
     let count = i64::try_from(plan.rows.len()).unwrap_or(i64::MAX);
     let (bytes, rows) = (b.i64(count.saturating_mul(ARRAY_BYTES)), b.i64(count));
-    let malloc = declare_malloc(b.unit);
+    let malloc = gradus_edit::declare_malloc(b.unit);
     let call = b.call(malloc, &[bytes]);
     let table = b.body.result(call);
     emit_inspector(b, lp, plan, table, sizes);
     emit_prefix_extrema(b, table, rows, sizes[2]);
     let found = emit_min_phases(b, table, rows, sizes[2]);
-    let free = declare_free(b.unit);
+    let free = gradus_edit::declare_free(b.unit);
     b.call(free, &[table]);
     found
-}
-
-fn declare_malloc(unit: &mut Unit) -> FuncId {
-    let (ptr, long) = (unit.types.ptr(), unit.types.int(64));
-    let ty = unit.types.func(ptr, vec![long]);
-    unit.declare("malloc", ty, AttrSet::default())
 }
 
 /// Values of an iteration computed so far.
@@ -357,7 +347,7 @@ fn emit_inspector(
     let params = b.body.region_params(inner).to_vec();
     let index = b.add(first, params[0]);
     let old = b.body.region_params(b.body.op_regions(lp)[0])[0];
-    let index = truncate_index(b, index, old);
+    let index = index_like(b, index, old);
     let mut known = ComputedValues::default();
     known.map.set(old, index);
     let mut next = Vec::new();
@@ -476,11 +466,6 @@ fn load_entry(b: &mut Builder<'_>, table: Value, row: Value, plane: i64, part: V
     let at = table_entry(b, table, row, plane, part);
     let long = b.unit.types.int(64);
     b.load(long, at)
-}
-
-fn emit_min_max(b: &mut Builder<'_>, predicate: IntPredicate, one: Value, other: Value) -> Value {
-    let first = b.icmp(predicate, one, other);
-    b.select(first, one, other)
 }
 
 /// Computes the prefix and suffix extrema in the table's planes.

@@ -11,9 +11,7 @@ use super::plan::carried_values_reorder;
 use super::{Add, OPS_MAX, build, match_add};
 use crate::PassContext;
 use gradus_analysis::{Affine, AffineTerm, Alias, BaseValue, MemoryAccess, affine};
-use gradus_ir::{
-    BinaryOp, Body, Builder, CastOp, Flags, IntPredicate, Op, OpKind, Region, Unit, Value,
-};
+use gradus_ir::{BinaryOp, Body, Builder, CastOp, IntPredicate, Op, OpKind, Region, Unit, Value};
 
 /// Maximum number of address range pairs tested before a nest.
 const TESTS_MAX: usize = 8;
@@ -114,9 +112,7 @@ fn plan_nest(alias: &Alias, facts: &PassContext, lp: Op) -> Option<Nest> {
 /// Returns the regions of a nest of at least two loops that contains only counted loops, branches, plain
 /// accesses and pure ops.
 fn nest_regions(unit: &Unit, body: &Body, lp: Op) -> Option<Vec<Region>> {
-    let counted = |op: Op| {
-        matches!(body.kind(op), OpKind::For { .. }) && !body.ops[op].flags.has(Flags::INDEPENDENT)
-    };
+    let counted = |op: Op| matches!(body.kind(op), OpKind::For { .. }) && !body.is_independent(op);
     if !counted(lp) {
         return None;
     }
@@ -189,10 +185,7 @@ impl Nest {
 fn location_of(alias: &Alias, lp: Op, access: &MemoryAccess) -> Option<NestLocation> {
     let body = alias.body;
     let around = body.parent(lp)?;
-    let visible = |value: &Value| {
-        let home = body.region_of(*value);
-        home.is_none_or(|home| body.is_inside(around, home))
-    };
+    let visible = |value: &Value| body.is_visible_in(*value, around);
     let form = affine(alias, access.ptr()?, Some(lp))?;
     let Some(BaseValue::Value(start)) = form.start else {
         return None;

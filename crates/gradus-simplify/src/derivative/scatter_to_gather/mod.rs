@@ -87,8 +87,7 @@ fn scatter_loops(unit: &Unit, body: &Body) -> Vec<(Op, Vec<Add>)> {
     let mut found = Vec::new();
     for op in body.walk(body.root()) {
         // Carried values would create dependences between independent iterations.
-        let tied = !body.ops[op].flags.has(Flags::INDEPENDENT);
-        if !(tied && matches!(body.kind(op), OpKind::For { .. })) {
+        if !matches!(body.kind(op), OpKind::For { .. }) || body.is_independent(op) {
             continue;
         }
         let region = body.op_regions(op)[0];
@@ -139,8 +138,7 @@ fn match_add(unit: &Unit, body: &Body, region: Region, store: Op) -> Option<Add>
         let own = body.parent(load) == Some(region) && body.parent(sum) == Some(region);
         (reads && own && only_use(old)).then(|| (load, body.operand(sum, new)))
     })?;
-    let mut between =
-        std::iter::successors(body.next(load), |op| body.next(*op)).take(ADD_DISTANCE_MAX);
+    let mut between = body.ops_after(load).take(ADD_DISTANCE_MAX);
     let undisturbed = loop {
         match between.next() {
             Some(op) if op == store => break true,

@@ -1,0 +1,3 @@
+//! Algorithms on graphs that are no IR.
+
+pub(crate) mod min_cut;
