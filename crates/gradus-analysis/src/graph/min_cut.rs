@@ -137,7 +137,10 @@ impl FlowNetwork {
                 }
                 None => {
                     next_arc[node] = self.out[node].len();
-                    let Some(arc) = path.pop() else { return false };
+                    let Some(arc) = path.pop() else {
+                        // Not an error: no path is left.
+                        return false;
+                    };
                     node = self.arcs[arc as usize ^ 1].to as usize;
                     next_arc[node] += 1;
                 }
