@@ -48,7 +48,7 @@ pub struct Component {
 }
 
 /// The call graph of a request.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallGraph {
     roots: Vec<FuncId>,
     functions: Vec<FuncId>,

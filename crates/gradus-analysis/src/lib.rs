@@ -38,6 +38,7 @@
 #![deny(missing_docs)]
 
 mod activity;
+mod analyses;
 mod call_graph;
 mod calls;
 mod cfg;
@@ -46,6 +47,7 @@ mod graph;
 mod lifetime;
 mod loops;
 mod memory;
+mod pass;
 mod points_to;
 mod scev;
 mod type_analysis;
@@ -58,6 +60,7 @@ pub use crate::activity::memory::{
 
 pub use crate::activity::torn_writes::TornWrites;
 pub use crate::activity::values::{BodyActivity, CallActivity, Variant};
+pub use crate::analyses::{Analyses, Verification};
 pub use crate::call_graph::{CallGraph, CallSite, Callee, Component, address_taken_functions};
 pub use crate::cfg::nesting::{Nest, is_loop};
 pub use crate::cfg::value_copies::value_copies;
@@ -86,6 +89,7 @@ pub use crate::memory::tbaa_conflicts::TbaaConflicts;
 pub use crate::memory::value_accesses::{
     ValueAccess, call_result, value_accesses, visible_call_result,
 };
+pub use crate::pass::{Pass, PassContext, Stage};
 pub use crate::points_to::alias_sets::{
     AliasSet, AliasSetId, AliasSets, CellRef, CellState, CopyBytes, MemoryOrigin,
 };

@@ -9,11 +9,10 @@
 //! All edits go through the methods of [`Body`], and each method preserves the invariants. No method recurses
 //! over region depth.
 
+use crate::stamps::Stamp;
 use crate::{Arena, ConstId, Flags, LocId, MetaId, Op, OpKind, Region, TypeId, Value};
 use smallvec::SmallVec;
-use std::cell::Cell;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The definition of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -94,7 +93,7 @@ pub struct Body {
     root: Region,
     consts: HashMap<ConstId, Value>,
     names: HashMap<Value, Box<str>>,
-    version: Cell<BodyVersion>,
+    version: Stamp,
 }
 
 /// A stamp of the contents of a body: bodies with equal stamps are equal. Names of values do not count.
@@ -103,14 +102,6 @@ pub struct Body {
 /// copy of a body has the stamp of the original until either is edited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BodyVersion(u64);
-
-impl BodyVersion {
-    /// Draws a stamp that no body of this process had before.
-    fn new() -> BodyVersion {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        BodyVersion(NEXT.fetch_add(1, Ordering::Relaxed))
-    }
-}
 
 impl Body {
     /// Creates a body; the root region has parameters of the types `params`.
@@ -129,7 +120,7 @@ impl Body {
             root,
             consts: HashMap::new(),
             names: HashMap::new(),
-            version: Cell::new(BodyVersion::new()),
+            version: Stamp::default(),
         };
         for &ty in params {
             body.add_param(root, ty);
@@ -148,9 +139,9 @@ impl Body {
             self.regions.take_touched(),
         ];
         if touched.contains(&true) {
-            self.version.set(BodyVersion::new());
+            self.version.renew();
         }
-        self.version.get()
+        BodyVersion(self.version.number())
     }
 
     /// Returns the outermost region. The region's parameters are the function's parameters.

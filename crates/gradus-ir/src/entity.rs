@@ -43,6 +43,8 @@ pub struct Arena<K, V> {
     items: Vec<V>,
     /// True after each mutable access, until [`Arena::take_touched`].
     touched: Cell<bool>,
+    /// True after each mutable access to an element, until [`Arena::take_edited`].
+    edited: Cell<bool>,
     key: PhantomData<K>,
 }
 
@@ -51,6 +53,7 @@ impl<K, V> Default for Arena<K, V> {
         Arena {
             items: Vec::new(),
             touched: Cell::new(true),
+            edited: Cell::new(false),
             key: PhantomData,
         }
     }
@@ -66,6 +69,10 @@ impl<K: Entity, V> Arena<K, V> {
     /// Returns whether the arena was accessed mutably since the last call.
     pub(crate) fn take_touched(&self) -> bool {
         self.touched.replace(false)
+    }
+    /// Returns whether an element was accessed mutably since the last call. New elements do not count.
+    pub(crate) fn take_edited(&self) -> bool {
+        self.edited.replace(false)
     }
     /// Returns the number of elements.
     pub fn len(&self) -> usize {
@@ -98,6 +105,7 @@ impl<K: Entity, V> Index<K> for Arena<K, V> {
 impl<K: Entity, V> IndexMut<K> for Arena<K, V> {
     fn index_mut(&mut self, key: K) -> &mut V {
         self.touched.set(true);
+        self.edited.set(true);
         &mut self.items[key.index()]
     }
 }

@@ -33,6 +33,7 @@ mod near_name;
 mod op_table;
 mod ops;
 mod result_types;
+mod stamps;
 mod text;
 mod type_sizes;
 mod types;
@@ -59,7 +60,8 @@ pub use ops::{
 pub use text::{OpPrinter, parse, print, print_function};
 pub use types::{FloatKind, Type, TypeTable};
 pub use unit::{
-    AddressEscapes, Function, Global, Initializer, Linkage, Location, Relocation, Symbol, Unit,
+    AddressEscapes, FactsVersion, Function, Global, Initializer, Linkage, Location, Relocation,
+    Symbol, Unit,
 };
 pub use verify::{Rule, verify, verify_function};
 

@@ -1,6 +1,7 @@
 //! The unit: all compilation state except function bodies' internals.
 
 use crate::meta::{AliasScope, Meta, TbaaType};
+use crate::stamps::Stamp;
 use crate::types::{Type, TypeTable};
 use crate::{
     Arena, AttrSet, AttrsId, Body, Const, ConstKind, ConstTable, FloatKind, FuncId, GlobalId,
@@ -174,9 +175,24 @@ pub struct Unit {
     pub(crate) address_escapes: HashMap<GlobalId, AddressEscapes>,
     /// Functions of the program with the name of an external function in the table.
     pub(crate) user_defined: HashSet<FuncId>,
+    /// Stamp of the statements above and of the variables present.
+    pub(crate) facts: Stamp,
 }
 
+/// A stamp of the facts of a unit besides functions: equal stamps mean equal facts on each variable that both units
+/// have, and equal statements of the program. Functions and new variables do not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FactsVersion(u64);
+
 impl Unit {
+    /// Returns the stamp of the present facts on variables and of the program's statements. Data layout, types and
+    /// constants never change after the import.
+    pub fn facts_version(&self) -> FactsVersion {
+        if self.globals.take_edited() {
+            self.facts.renew();
+        }
+        FactsVersion(self.facts.number())
+    }
     /// Interns an attribute set and returns the id.
     pub fn intern_attrs(&mut self, set: AttrSet) -> AttrsId {
         if let Some(&id) = self.attrs_ids.get(&set) {

@@ -285,7 +285,7 @@ impl FunctionEffects {
 
 /// Effects of all functions of a call graph and of their external callees. Valid until the first edit of a
 /// body. Functions created later are answered from their attributes.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Effects {
     summaries: HashMap<FuncId, FunctionEffects>,
 }

@@ -19,6 +19,7 @@ impl Unit {
             .shape
             .is_none_or(|shape| self.matches_signature(shape, self.functions[func].ty));
         if fits {
+            self.facts.renew();
             self.user_declared.insert(func, found);
         }
         fits
@@ -30,17 +31,20 @@ impl Unit {
             effects: INACTIVE,
             shape: None,
         };
+        self.facts.renew();
         self.user_declared.insert(func, found);
     }
     /// States that `func` never returns and never unwinds to a handler that continues. The function's effects
     /// are irrelevant for derivatives.
     pub fn declare_no_return(&mut self, func: FuncId) {
         let found = exceptions::no_return_entry(ExceptionFn::NoReturn);
+        self.facts.renew();
         self.user_declared.insert(func, found);
     }
     /// States that a pointer variable holds only null and fresh blocks in the whole program, and that the
     /// variable's address does not escape.
     pub fn declare_fresh_block_pointer(&mut self, global: GlobalId) {
+        self.facts.renew();
         self.fresh_block_pointers.insert(global);
     }
     /// Returns whether a pointer variable holds only null and fresh blocks.
@@ -49,6 +53,7 @@ impl Unit {
     }
     /// Sets the escape summary of a variable.
     pub fn set_address_escapes(&mut self, global: GlobalId, how: AddressEscapes) {
+        self.facts.renew();
         self.address_escapes.insert(global, how);
     }
     /// Returns the escape summary of a variable; `None` if nothing escapes.
@@ -62,10 +67,12 @@ impl Unit {
             effects: Effects::PURE.allocating(),
             shape: None,
         };
+        self.facts.renew();
         self.user_declared.insert(func, found);
     }
     /// States that `func` is a function of the program regardless of the name: an unknown callee.
     pub fn declare_user_defined(&mut self, func: FuncId) {
+        self.facts.renew();
         self.user_defined.insert(func);
     }
     /// Returns whether a statement about `func` exists.

@@ -1,0 +1,286 @@
+//! The analysis manager: caches call graphs and effects across passes.
+//!
+//! [`Analyses`] keeps the answers of [`CallGraph::of`] and [`Effects::of`]. An answer is valid as long as everything
+//! that its computation read is unchanged; there is no invalidation by passes. Each answer therefore carries its
+//! [`Dependencies`]:
+//!
+//! - the state of each function that the answer reads: body stamp ([`Body::version`]), attributes, linkage, type,
+//!   name and origin;
+//! - the facts of the unit besides functions ([`Unit::facts_version`]): variables and statements of the program;
+//! - for a call graph with an indirect call, the state of all functions of the program and the number of variables:
+//!   such a call reaches every function whose address the unit takes.
+//!
+//! A body that a pass has taken out has no stamp. The state then says so, and the answer is reused only while that
+//! body, too, is out: to the analyses, a function without a body is an external function.
+//!
+//! Effects depend on the call graph that orders their computation. The graph is a part of the key: effects over a
+//! graph older than the bodies are not the effects over the graph of the present bodies.
+//!
+//! With [`Verification::Recompute`] each cached answer is computed again and compared. A difference is an internal
+//! error in [`Analyses::take_findings`].
+
+use crate::call_graph::{CallGraph, Callee};
+use crate::memory::effects::Effects;
+use gradus_ir::{
+    AttrsId, Body, BodyVersion, Code, Diagnostic, Entity, FactsVersion, FuncId, Linkage, TypeId,
+    Unit,
+};
+use std::collections::{BTreeSet, VecDeque};
+use std::rc::Rc;
+
+/// Maximum number of cached answers of each analysis.
+const ENTRIES_MAX: usize = 32;
+
+/// Treatment of cached answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Verification {
+    /// A cached answer is returned.
+    #[default]
+    Off,
+    /// A cached answer is compared with a new one.
+    Recompute,
+}
+
+/// Cached call graphs and effects of the bodies of a compilation.
+///
+/// The facts of a unit have a stamp that no other unit shares, except copies. An answer is therefore never reused for
+/// another program.
+#[derive(Debug, Default)]
+pub struct Analyses {
+    verification: Verification,
+    call_graphs: VecDeque<Entry<Vec<FuncId>, CallGraph>>,
+    effects: VecDeque<Entry<Rc<CallGraph>, Effects>>,
+    findings: Vec<Diagnostic>,
+}
+
+/// A cached answer.
+#[derive(Debug)]
+struct Entry<Key, Answer> {
+    key: Key,
+    dependencies: Dependencies,
+    answer: Rc<Answer>,
+}
+
+impl Analyses {
+    /// Creates a manager without answers.
+    pub fn new(verification: Verification) -> Analyses {
+        Analyses {
+            verification,
+            ..Analyses::default()
+        }
+    }
+
+    /// Returns the call graph of `roots`.
+    pub fn call_graph(&mut self, unit: &Unit, roots: &[FuncId]) -> Rc<CallGraph> {
+        let is_valid = |entry: &Entry<Vec<FuncId>, CallGraph>| {
+            entry.key == roots && entry.dependencies.hold(unit)
+        };
+        if let Some(known) = find(&mut self.call_graphs, is_valid) {
+            if self.verification == Verification::Recompute && *known != CallGraph::of(unit, roots)
+            {
+                self.report("call graph", unit, roots);
+            }
+            return known;
+        }
+        let answer = Rc::new(CallGraph::of(unit, roots));
+        let dependencies = Dependencies::of_call_graph(unit, &answer);
+        let entry = Entry {
+            key: roots.to_vec(),
+            dependencies,
+            answer: Rc::clone(&answer),
+        };
+        add(&mut self.call_graphs, entry);
+        answer
+    }
+
+    /// Returns the effects over the call graph of `roots`.
+    pub fn effects(&mut self, unit: &Unit, roots: &[FuncId]) -> Rc<Effects> {
+        let closure = self.call_graph(unit, roots);
+        self.effects_over(unit, &closure)
+    }
+
+    /// Returns the effects over a call graph, which may be older than the bodies.
+    pub fn effects_over(&mut self, unit: &Unit, closure: &Rc<CallGraph>) -> Rc<Effects> {
+        let is_valid = |entry: &Entry<Rc<CallGraph>, Effects>| {
+            Rc::ptr_eq(&entry.key, closure) && entry.dependencies.hold(unit)
+        };
+        if let Some(known) = find(&mut self.effects, is_valid) {
+            if self.verification == Verification::Recompute && *known != Effects::of(unit, closure)
+            {
+                self.report("effects", unit, closure.roots());
+            }
+            return known;
+        }
+        let answer = Rc::new(Effects::of(unit, closure));
+        let dependencies = Dependencies::of_effects(unit, closure);
+        let entry = Entry {
+            key: Rc::clone(closure),
+            dependencies,
+            answer: Rc::clone(&answer),
+        };
+        add(&mut self.effects, entry);
+        answer
+    }
+
+    /// Removes and returns the internal errors on cached answers that differed from new ones.
+    pub fn take_findings(&mut self) -> Vec<Diagnostic> {
+        std::mem::take(&mut self.findings)
+    }
+
+    fn report(&mut self, what: &str, unit: &Unit, roots: &[FuncId]) {
+        let name = |func: &FuncId| unit.functions[*func].name.as_str();
+        let names: Vec<&str> = roots.iter().map(name).collect();
+        let message = format!(
+            "internal error: the cached {what} of {} is outdated",
+            names.join(", ")
+        );
+        let finding = Diagnostic::error(Code::CompilerDied, message)
+            .help("this is a bug in Gradus: please report this message with the program");
+        self.findings.push(finding);
+    }
+}
+
+/// Returns the first valid answer and marks the answer as the latest one.
+fn find<Key, Answer>(
+    entries: &mut VecDeque<Entry<Key, Answer>>,
+    is_valid: impl Fn(&Entry<Key, Answer>) -> bool,
+) -> Option<Rc<Answer>> {
+    let at = entries.iter().rposition(is_valid)?;
+    let entry = entries.remove(at)?;
+    let answer = Rc::clone(&entry.answer);
+    entries.push_back(entry);
+    Some(answer)
+}
+
+/// Adds an answer and drops the answer that was unused for longest.
+fn add<Key, Answer>(entries: &mut VecDeque<Entry<Key, Answer>>, entry: Entry<Key, Answer>) {
+    if entries.len() == ENTRIES_MAX {
+        entries.pop_front();
+    }
+    entries.push_back(entry);
+}
+
+/// Everything that the computation of an answer read.
+#[derive(Debug)]
+struct Dependencies {
+    facts: FactsVersion,
+    functions: Vec<(FuncId, FunctionState)>,
+    /// For answers that depend on all functions of the program: the number of variables.
+    variables: Option<usize>,
+}
+
+/// The state of a function that the analyses read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct FunctionState {
+    /// `None`: the function has no body in the unit, or a pass has taken the body out.
+    body: Option<BodyVersion>,
+    name: String,
+    ty: TypeId,
+    attrs: AttrsId,
+    linkage: Linkage,
+    defined: bool,
+    derived_from: Option<FuncId>,
+}
+
+impl FunctionState {
+    fn of(unit: &Unit, func: FuncId) -> FunctionState {
+        let function = &unit.functions[func];
+        FunctionState {
+            body: function.body.as_deref().map(Body::version),
+            name: function.name.clone(),
+            ty: function.ty,
+            attrs: function.attrs,
+            linkage: function.linkage,
+            defined: function.defined,
+            derived_from: function.derived_from,
+        }
+    }
+
+    /// Returns true if the function has this state. Compares without a copy of the name.
+    fn holds(&self, unit: &Unit, func: FuncId) -> bool {
+        let function = &unit.functions[func];
+        self.body == function.body.as_deref().map(Body::version)
+            && self.name == function.name
+            && self.ty == function.ty
+            && self.attrs == function.attrs
+            && self.linkage == function.linkage
+            && self.defined == function.defined
+            && self.derived_from == function.derived_from
+    }
+}
+
+impl Dependencies {
+    /// Returns what a call graph depends on: its functions, callees without a body, address-taken functions.
+    fn of_call_graph(unit: &Unit, graph: &CallGraph) -> Dependencies {
+        let mut read = named_functions(graph);
+        let sites = || graph.functions().iter().flat_map(|f| graph.calls_in(*f));
+        let is_indirect = sites().any(|site| matches!(site.callee, Callee::Indirect(_)));
+        if is_indirect {
+            read.extend(program_functions(unit));
+        }
+        Dependencies::new(unit, read, is_indirect.then(|| unit.globals.len()))
+    }
+
+    /// Returns what effects depend on: the functions of the graph, and the callees of the present bodies.
+    fn of_effects(unit: &Unit, graph: &CallGraph) -> Dependencies {
+        let mut read = named_functions(graph);
+        for (_, body) in graph.bodies(unit) {
+            let ops = body.walk(body.root());
+            read.extend(ops.filter_map(|op| unit.callee(body, op)));
+        }
+        Dependencies::new(unit, read, None)
+    }
+
+    fn new(unit: &Unit, read: BTreeSet<FuncId>, variables: Option<usize>) -> Dependencies {
+        let functions = read.into_iter();
+        Dependencies {
+            facts: unit.facts_version(),
+            functions: functions
+                .map(|func| (func, FunctionState::of(unit, func)))
+                .collect(),
+            variables,
+        }
+    }
+
+    /// Returns true if nothing has changed.
+    fn hold(&self, unit: &Unit) -> bool {
+        self.facts == unit.facts_version()
+            && self.functions.iter().all(|(func, state)| {
+                func.index() < unit.functions.len() && state.holds(unit, *func)
+            })
+            && self
+                .variables
+                .is_none_or(|count| count == unit.globals.len() && self.has_all(unit))
+    }
+
+    /// Returns true if the dependencies list every function of the program.
+    fn has_all(&self, unit: &Unit) -> bool {
+        let is_listed = |func: &FuncId| {
+            let place = self.functions.binary_search_by_key(func, |(own, _)| *own);
+            place.is_ok()
+        };
+        program_functions(unit).all(|func| is_listed(&func))
+    }
+}
+
+/// Returns the functions that a call graph names.
+fn named_functions(graph: &CallGraph) -> BTreeSet<FuncId> {
+    let sites = graph.functions().iter().flat_map(|f| graph.calls_in(*f));
+    let callees = sites.filter_map(|site| match site.callee {
+        Callee::Inside(func) | Callee::Outside(func) => Some(func),
+        Callee::Indirect(_) | Callee::Foreign => None,
+    });
+    let functions = [graph.roots(), graph.functions(), graph.address_taken()];
+    let functions = functions.into_iter().flatten().copied();
+    functions.chain(callees).collect()
+}
+
+/// Returns the functions whose bodies are searched for addresses of functions: all except derived ones.
+fn program_functions(unit: &Unit) -> impl Iterator<Item = FuncId> {
+    let functions = unit.functions.iter();
+    let own = functions.filter(|(_, function)| function.derived_from.is_none());
+    own.map(|(func, _)| func)
+}
+
+#[cfg(test)]
+mod tests;
