@@ -36,6 +36,10 @@ pub use crate::analysis::program_facts::{ProgramFacts, Root};
 pub use crate::driver::byval::expand_by_value;
 pub use crate::driver::refused_memory::check_private_allocations;
 pub use crate::driver::report::{Report, SavedValue};
+pub use crate::driver::thunks::{
+    SignaturePart, SignatureParts, VariantCaps, begin_variant, call_variant, emit_thunk,
+    end_variant,
+};
 pub use crate::emit::parallel_loops::ParallelLoop;
 pub use crate::reverse::atomics::ConcurrencySummary;
 pub use crate::shadow::indirect_calls::CALL_PREFIX;

@@ -6,6 +6,7 @@
 use gradus_ad::{
     ArgActivity, Mode, Options, ProgramFacts, ResultActivity, Root, Variant, differentiate,
 };
+use gradus_analysis::Analyses;
 use gradus_interp::{Machine, Value};
 use gradus_ir::{Code, Diagnostic, FuncId, Type, Unit};
 use gradus_testkit::{
@@ -90,7 +91,7 @@ fn ad(unit: &mut Unit, words: &[String]) -> Result<Check, Vec<Diagnostic>> {
         args: args.clone(),
         result,
     };
-    let facts = ProgramFacts::of(unit, &root)?;
+    let facts = ProgramFacts::of(unit, &mut Analyses::default(), &root)?;
     let variant = |mode| Variant {
         func,
         mode,

@@ -25,7 +25,8 @@ use crate::blocks::sync_ops;
 use crate::blocks::uniformity::Uniformity;
 use crate::blocks::{blocks_to_lower, grid_of};
 use crate::warp::lockstep;
-use crate::{Facts, Options, PassOutcome};
+use crate::{Options, PassOutcome};
+use gradus_analysis::PassContext;
 use gradus_edit::{is_speculatable, may_spin};
 use gradus_ir::{
     AllocaStorage, AttrSet, Body, Builder, Code, Diagnostic, Flags, Op, OpKind, Unit, Value,
@@ -38,7 +39,7 @@ const YIELD_FN: &str = "gr_turn_wait";
 pub(crate) fn run(
     unit: &mut Unit,
     body: &mut Body,
-    facts: &Facts,
+    facts: &PassContext,
     options: &Options,
 ) -> PassOutcome {
     let mut findings = PassOutcome::default();
@@ -92,7 +93,12 @@ fn spin_loops_in(unit: &Unit, body: &Body, block: Op) -> Vec<Op> {
 
 /// The reason against cooperative threads in a block; `None` if there is none. Moves the block's shared
 /// allocations to its start.
-fn refusal_reason(unit: &Unit, body: &mut Body, facts: &Facts, block: Op) -> Option<&'static str> {
+fn refusal_reason(
+    unit: &Unit,
+    body: &mut Body,
+    facts: &PassContext,
+    block: Op,
+) -> Option<&'static str> {
     if prepare(unit, body, block).is_err() || !has_plain_grid(unit, body, block) {
         return Some("the kernel computes a size of the block or of shared memory");
     }

@@ -5,7 +5,8 @@
 
 use crate::blocks::is_cooperative;
 use crate::fission::thread_loops::block_memory;
-use crate::{Facts, Options, PassOutcome};
+use crate::{Options, PassOutcome};
+use gradus_analysis::PassContext;
 use gradus_ir::{
     AllocaStorage, Body, Builder, Code, Diagnostic, Flags, Op, OpKind, SpmdKind, Unit, Value,
 };
@@ -14,7 +15,7 @@ use gradus_ir::{
 pub(crate) fn run(
     unit: &mut Unit,
     body: &mut Body,
-    _facts: &Facts,
+    _facts: &PassContext,
     options: &Options,
 ) -> PassOutcome {
     let grids: Vec<Op> = body

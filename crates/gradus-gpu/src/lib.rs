@@ -8,18 +8,18 @@
 //! Place in the flow: after raising and simplification, before gradus-par, which lowers `par.for` to calls
 //! of the run-time library. Passes, in the order of [`PASSES`]:
 //!
-//! - `fusion` fuses consecutive launches ([`opt::launch_fusion`]).
-//! - `lockstep` inserts warp barriers around volatile stores to shared memory ([`warp::lockstep`]).
-//! - `turns` selects kernels with spin loops for cooperative threads ([`cooperative`]).
-//! - `guards` hoists uniform loops out of divergent branches ([`opt::uniform_guards`]).
-//! - `barriers` removes redundant barriers ([`opt::barrier_removal`]).
-//! - `clamps` splits loads at clamped indices ([`opt::clamp_split`]).
-//! - `strides` rewrites grid-stride loops to a common counter ([`opt::grid_stride`]).
-//! - `widths` widens index arithmetic to 64 bits ([`opt::index_width`]).
+//! - `launch-fusion` fuses consecutive launches ([`opt::launch_fusion`]).
+//! - `warp-lockstep` inserts warp barriers around volatile stores to shared memory ([`warp::lockstep`]).
+//! - `cooperative-threads` selects kernels with spin loops for cooperative threads ([`cooperative`]).
+//! - `uniform-guards` hoists uniform loops out of divergent branches ([`opt::uniform_guards`]).
+//! - `barrier-removal` removes redundant barriers ([`opt::barrier_removal`]).
+//! - `clamp-split` splits loads at clamped indices ([`opt::clamp_split`]).
+//! - `grid-stride` rewrites grid-stride loops to a common counter ([`opt::grid_stride`]).
+//! - `index-width` widens index arithmetic to 64 bits ([`opt::index_width`]).
 //! - `fission` splits blocks at barriers (barrier fission, [`fission`]).
-//! - `grid` turns grids into parallel loops ([`grid_to_loops`]).
-//! - `multiples` strip-mines thread loops with sparse activity ([`opt::sparse_thread_loops`]).
-//! - `searches` tests a whole stretch of elements per iteration of a search loop ([`opt::speculative_search`]).
+//! - `grid-to-loops` turns grids into parallel loops ([`grid_to_loops`]).
+//! - `sparse-thread-loops` strip-mines thread loops with sparse activity ([`opt::sparse_thread_loops`]).
+//! - `speculative-search` tests a whole stretch of elements per iteration of a search loop ([`opt::speculative_search`]).
 //!
 //! No pass needs a proof of uniform barriers: CUDA leaves divergent barriers undefined, and exited threads
 //! do not count.
@@ -45,7 +45,7 @@ mod warp;
 
 pub use report::{BarrierRecord, KernelRecord};
 
-use gradus_analysis::{AliasOptions, Effects};
+use gradus_analysis::{AliasOptions, Effects, Pass, PassContext, Stage};
 use gradus_ir::{
     Body, Diagnostic, FuncId, MAX_BLOCK_THREADS, Op, OpKind, Severity, SpmdKind, Unit,
 };
@@ -101,28 +101,8 @@ impl Default for Options {
     }
 }
 
-/// Analyses that a pass may use besides the body: computed beforehand, and valid after edits that preserve
-/// semantics.
-#[derive(Clone, Copy, Debug)]
-pub struct Facts<'a> {
-    /// The function of the body; `None` for a body outside the unit.
-    pub function: Option<FuncId>,
-    /// Effects of the other functions.
-    pub effects: &'a Effects,
-    /// Enabled sources of alias facts.
-    pub alias: &'a AliasOptions,
-}
-
 /// A lowering pass.
-#[derive(Clone, Copy, Debug)]
-pub struct Pass {
-    /// Name on the command line and of the folder of cases.
-    pub name: &'static str,
-    /// One-sentence description.
-    pub description: &'static str,
-    /// The entry point.
-    pub run: fn(&mut Unit, &mut Body, &Facts, &Options) -> PassOutcome,
-}
+pub type KernelPass = Pass<fn(&mut Unit, &mut Body, &PassContext, &Options) -> PassOutcome>;
 
 /// Outcome of a pass.
 #[derive(Clone, Debug, Default)]
@@ -138,65 +118,90 @@ pub struct PassOutcome {
 }
 
 /// All passes, in the order in which [`lower`] runs each.
-pub const PASSES: &[Pass] = &[
+// table
+pub const PASSES: &[KernelPass] = &[
     Pass {
         name: "launch-fusion",
-        description: "fuses consecutive launches of equal size without conflicts between threads",
+        stage: Stage::Kernel,
+        switch: Some("launch-fusion"),
+        about: "fuses consecutive launches of equal size without conflicts between threads",
         run: opt::launch_fusion::run,
     },
     Pass {
         name: "warp-lockstep",
-        description: "inserts warp barriers around volatile stores to shared memory",
+        stage: Stage::Kernel,
+        switch: None,
+        about: "inserts warp barriers around volatile stores to shared memory",
         run: warp::lockstep::run,
     },
     Pass {
         name: "cooperative-threads",
-        description: "runs kernels with spin loops on cooperative threads",
+        stage: Stage::Kernel,
+        switch: Some("cooperative-threads"),
+        about: "runs kernels with spin loops on cooperative threads",
         run: cooperative::run,
     },
     Pass {
         name: "uniform-guards",
-        description: "hoists uniform loops out of divergent branches",
+        stage: Stage::Kernel,
+        switch: Some("uniform-guards"),
+        about: "hoists uniform loops out of divergent branches",
         run: opt::uniform_guards::run,
     },
     Pass {
         name: "barrier-removal",
-        description: "removes barriers that order no conflicting accesses",
+        stage: Stage::Kernel,
+        switch: Some("barrier-removal"),
+        about: "removes barriers that order no conflicting accesses",
         run: opt::barrier_removal::run,
     },
     Pass {
         name: "clamp-split",
-        description: "splits shared-memory loads at clamped indices into two loads",
+        stage: Stage::Kernel,
+        switch: Some("clamp-split"),
+        about: "splits shared-memory loads at clamped indices into two loads",
         run: opt::clamp_split::run,
     },
     Pass {
         name: "grid-stride",
-        description: "gives grid-stride loops a common counter",
+        stage: Stage::Kernel,
+        switch: None,
+        about: "gives grid-stride loops a common counter",
         run: opt::grid_stride::run,
     },
     Pass {
         name: "index-width",
-        description: "widens index arithmetic on ranks to 64 bits",
+        stage: Stage::Kernel,
+        switch: None,
+        about: "widens index arithmetic on ranks to 64 bits",
         run: opt::index_width::run,
     },
     Pass {
         name: "fission",
-        description: "splits blocks at barriers into loops over threads",
+        stage: Stage::Kernel,
+        switch: None,
+        about: "splits blocks at barriers into loops over threads",
         run: fission::run,
     },
     Pass {
         name: "grid-to-loops",
-        description: "converts grids to parallel loops over blocks",
+        stage: Stage::Kernel,
+        switch: None,
+        about: "converts grids to parallel loops over blocks",
         run: grid_to_loops::run,
     },
     Pass {
         name: "sparse-thread-loops",
-        description: "strip-mines thread loops in which only every k-th thread is active",
+        stage: Stage::Kernel,
+        switch: Some("sparse-thread-loops"),
+        about: "strip-mines thread loops in which only every k-th thread is active",
         run: opt::sparse_thread_loops::run,
     },
     Pass {
         name: "speculative-search",
-        description: "tests a whole aligned stretch of elements per iteration of a search loop",
+        stage: Stage::Kernel,
+        switch: Some("speculative-search"),
+        about: "tests a whole aligned stretch of elements per iteration of a search loop",
         run: opt::speculative_search::run,
     },
 ];
@@ -245,7 +250,7 @@ pub fn lower(
         let Some(before) = unit.functions[func].body.take_if(|body| holds(body)) else {
             continue;
         };
-        let facts = Facts {
+        let facts = PassContext {
             function: Some(func),
             effects,
             alias: &alias,
@@ -294,7 +299,7 @@ pub fn team_to_loops(
     team: Op,
     effects: &Effects,
 ) -> bool {
-    let facts = Facts {
+    let facts = PassContext {
         function: Some(func),
         effects,
         alias: &AliasOptions::default(),

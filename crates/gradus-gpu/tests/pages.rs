@@ -1,11 +1,11 @@
 //! Case pages of the passes: the output of each pass, and unchanged kernel semantics for any thread order.
 
-use gradus_analysis::{AliasOptions, CallGraph, Effects};
-use gradus_gpu::{Facts, Options, PASSES, PassOutcome, lower};
+use gradus_analysis::{AliasOptions, CallGraph, Effects, PassContext};
+use gradus_gpu::{Options, PASSES, PassOutcome, lower};
 use gradus_ir::{Body, Diagnostic, FuncId, Severity, Unit};
 use gradus_testkit::{Pass, check_pages};
 
-type Run = fn(&mut Unit, &mut Body, &Facts, &Options) -> PassOutcome;
+type Run = fn(&mut Unit, &mut Body, &PassContext, &Options) -> PassOutcome;
 
 fn with_body(unit: &Unit) -> Vec<FuncId> {
     let ids = unit.functions.ids();
@@ -29,7 +29,7 @@ fn each(unit: &mut Unit, run: Run) -> Result<(), Vec<Diagnostic>> {
         let Some(mut body) = unit.functions[id].body.take() else {
             continue;
         };
-        let facts = Facts {
+        let facts = PassContext {
             function: Some(id),
             effects: &effects,
             alias: &alias,

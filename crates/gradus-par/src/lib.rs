@@ -26,6 +26,8 @@ pub use crate::lower::lower;
 pub use crate::lower::profitability::version_forks_by_worker_count;
 pub use crate::opt::fusion::{FusedLoops, fuse_parallel_loops, merge_branches_around_loops};
 pub use crate::opt::taskloop::convert_task_loops;
+pub use crate::prepare_ad::inline_into_parallel_loops::inline_into_parallel_loops;
+pub use crate::prepare_ad::inline_into_teams::inline_into_team;
 pub use crate::prepare_ad::orphaned_tasks::{reachable_from_regions, resolve_orphans};
 pub use crate::prepare_ad::restore::restore;
 pub use crate::prepare_ad::tasks_as_loops::is_fork;

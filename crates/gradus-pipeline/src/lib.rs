@@ -12,22 +12,15 @@
 #![deny(missing_docs)]
 
 mod compile;
-mod debug_pointee_types;
-mod derivative_thunks;
-mod in_kernels;
-mod inlining;
-mod marks;
+mod passes;
 mod registrations;
 mod reports;
 mod requests;
-mod rewrite_call_sites;
 mod run;
 mod source_words;
 mod stages;
 mod switches;
-mod symbol_lookup;
 mod wire;
-mod worklist;
 
 pub use crate::wire::codec::{WireError, from_bytes, to_bytes};
 pub use crate::wire::reply::{
@@ -39,6 +32,5 @@ pub use crate::wire::request::{
     ParallelTarget, Request, Task,
 };
 pub use compile::{compile, compile_bytes, compile_timed};
-pub use run::PASSES;
 pub use source_words::{PreservedSource, WrittenRegistration, may_hold_words, preserve_words};
-pub use switches::SWITCHES;
+pub use switches::switches;

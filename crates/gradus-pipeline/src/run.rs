@@ -3,45 +3,31 @@
 //! A pass that cannot continue puts its diagnostics into the reply and returns [`Stop`]; the reply is then
 //! a refusal without outputs.
 
+use crate::reports::derivative_record::DerivativeRecord;
+use crate::reports::parallel::{self, ParallelChanges};
 use crate::wire::reply::{Dump, Outcome, Output, Timing};
-use crate::{Allowance, Reply, Request};
-use gradus_ir::{Code, Diagnostic, Severity, Unit};
+use crate::{Allowance, OutputKind, Reply, Request};
+use gradus_analysis::{Analyses, Pass, Verification};
+use gradus_ir::{Code, Diagnostic, Severity, SourceSpan, Unit};
 use gradus_llvm::Host;
 use gradus_raise::Raised;
-
-/// The names of the passes in order, for [`crate::Options::dump_after`] and timings.
-pub const PASSES: &[&str] = &[
-    "parse",
-    "pre-ad-llvm",
-    "import",
-    "raise",
-    "lower-teams",
-    "collect-requests",
-    "simplify",
-    "argminmax",
-    "index-array-copies",
-    "analyze",
-    "differentiate",
-    "dead-derivative-code",
-    "unswitch",
-    "privatize-adds",
-    "two-phase-adds",
-    "scatter-to-gather",
-    "unroll-and-jam",
-    "short-trip-versioning",
-    "stagger-allocations",
-    "rewrite-call-sites",
-    "gpu",
-    "lower",
-    "split-functions",
-    "export",
-    "final-llvm",
-    "emit",
-];
 
 /// The run ends here; the diagnostics in the reply give the reason.
 #[derive(Debug)]
 pub(crate) struct Stop;
+
+/// A row of the table of passes ([`crate::passes::PASSES`]).
+pub(crate) type StagePass = Pass<StageRun>;
+
+/// The entry point of a pass.
+#[derive(Clone, Copy)]
+pub(crate) enum StageRun {
+    /// A step of the driver, called at its place with inputs and outcome of its own: each step produces what the
+    /// next one consumes.
+    Step,
+    /// A pass on the derivatives of all roots, run in the order of the table.
+    Derivatives(fn(&mut Run<'_>, &mut Unit, &mut [Vec<DerivativeRecord>]) -> Result<(), Stop>),
+}
 
 /// A run in progress.
 pub(crate) struct Run<'a> {
@@ -53,6 +39,10 @@ pub(crate) struct Run<'a> {
     pub early_outputs: Vec<Output>,
     /// The regions raised for differentiation, with outcomes.
     pub raised: Raised,
+    /// Cached call graphs and effects.
+    pub analyses: Analyses,
+    /// The options of differentiation.
+    pub ad_options: gradus_ad::Options,
     clock: &'a mut dyn FnMut() -> u64,
 }
 
@@ -63,6 +53,11 @@ impl<'a> Run<'a> {
             reply: Reply::default(),
             early_outputs: Vec::new(),
             raised: Raised::default(),
+            analyses: Analyses::new(match request.options.verify_each {
+                true => Verification::Recompute,
+                false => Verification::Off,
+            }),
+            ad_options: gradus_ad::Options::default(),
             clock,
         }
     }
@@ -70,16 +65,16 @@ impl<'a> Run<'a> {
     /// Runs a pass and records the duration; a pass may run several times.
     pub(crate) fn pass<T>(
         &mut self,
-        name: &str,
+        pass: &StagePass,
         work: impl FnOnce(&mut Self) -> Result<T, Stop>,
     ) -> Result<T, Stop> {
         let start = (self.clock)();
         let result = work(self);
         let duration = (self.clock)().saturating_sub(start);
-        match self.reply.timings.iter_mut().find(|t| t.pass == name) {
+        match self.reply.timings.iter_mut().find(|t| t.pass == pass.name) {
             Some(known) => known.duration += duration,
             None => self.reply.timings.push(Timing {
-                pass: name.to_string(),
+                pass: pass.name.to_string(),
                 duration,
             }),
         }
@@ -126,16 +121,65 @@ impl<'a> Run<'a> {
         Stop
     }
 
-    fn dumps(&self, pass: &str) -> bool {
+    /// Adds diagnostics, each labelled with the request's source location unless it has a label, and returns the
+    /// stop.
+    pub(crate) fn refuse_at(
+        &mut self,
+        span: Option<&SourceSpan>,
+        findings: Vec<Diagnostic>,
+    ) -> Stop {
+        let label = |finding: Diagnostic| match finding.labels.is_empty() {
+            true => finding.at(span.cloned(), "requested here"),
+            false => finding,
+        };
+        // The stop follows in any case.
+        let _ = self.add_diagnostics(findings.into_iter().map(label).collect());
+        Stop
+    }
+
+    /// Returns true if the request turns a switch off.
+    pub(crate) fn is_off(&self, switch: &str) -> bool {
+        self.request.options.off.iter().any(|off| off == switch)
+    }
+
+    /// Returns true if the request turns a pass off.
+    pub(crate) fn skips(&self, pass: &StagePass) -> bool {
+        pass.switch.is_some_and(|switch| self.is_off(switch))
+    }
+
+    /// Returns true if the request asks for the parallel report.
+    pub(crate) fn has_parallel_report(&self) -> bool {
+        self.request.emit.contains(&OutputKind::ParallelReport)
+    }
+
+    /// Appends the outcome of each region, by source line, to the parallel report, if requested.
+    pub(crate) fn add_parallel_report(
+        &mut self,
+        unit: &Unit,
+        raised: &Raised,
+        changes: &ParallelChanges,
+    ) {
+        if !self.has_parallel_report() {
+            return;
+        }
+        let bytes = parallel::text(unit, raised, changes).into_bytes();
+        let kind = OutputKind::ParallelReport;
+        match self.early_outputs.iter_mut().find(|o| o.kind == kind) {
+            Some(output) => output.bytes.extend(bytes),
+            None => self.early_outputs.push(Output { kind, bytes }),
+        }
+    }
+
+    fn dumps(&self, pass: &StagePass) -> bool {
         let wanted = &self.request.options.dump_after;
-        wanted.iter().any(|w| w == pass || w == "all")
+        wanted.iter().any(|w| w == pass.name || w == "all")
     }
 
     /// Dumps the module's text if requested after `pass`, and verifies the module.
-    pub(crate) fn after_host(&mut self, pass: &str, host: &Host) -> Result<(), Stop> {
+    pub(crate) fn after_host(&mut self, pass: &StagePass, host: &Host) -> Result<(), Stop> {
         if self.dumps(pass) {
             self.reply.dumps.push(Dump {
-                pass: pass.to_string(),
+                pass: pass.name.to_string(),
                 text: host.to_text(),
             });
         }
@@ -145,22 +189,25 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Dumps the unit's bodies if requested after `pass`, and verifies them.
-    pub(crate) fn after_unit(&mut self, pass: &str, unit: &Unit) -> Result<(), Stop> {
+    /// Dumps the unit's bodies if requested after `pass`, and verifies the bodies and the cached analyses.
+    pub(crate) fn after_unit(&mut self, pass: &StagePass, unit: &Unit) -> Result<(), Stop> {
         if self.dumps(pass) {
             self.reply.dumps.push(Dump {
-                pass: pass.to_string(),
+                pass: pass.name.to_string(),
                 text: gradus_ir::print(unit),
             });
         }
         if self.request.options.verify_each {
             self.add_diagnostics(gradus_ir::verify(unit))?;
+            let outdated = self.analyses.take_findings();
+            self.add_diagnostics(outdated)?;
         }
         Ok(())
     }
 
     /// Returns the reply, a refusal if the run was stopped.
     pub(crate) fn finish(mut self, end: Result<(), Stop>) -> Reply {
+        self.reply.diagnostics.extend(self.analyses.take_findings());
         if end.is_err() || self.reply.has_errors() {
             self.reply.outcome = Outcome::Refused;
             self.reply.outputs.clear();

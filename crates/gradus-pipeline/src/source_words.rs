@@ -3,7 +3,7 @@
 //!
 //! [`preserve_words`] works on preprocessed text. An attribute `enzyme_X` or `enzyme::X` becomes
 //! `annotate("enzyme_X")`, which clang preserves; a registration gets the attribute `used`. The compiled
-//! module then has each word, and [`crate::marks`] and [`crate::registrations`] honour or refuse it. The
+//! module then has each word, and [`crate::registrations`] honours or refuses it. The
 //! number of lines is unchanged.
 
 use gradus_ir::externals::{KEYWORDS, KeywordKind, interface_keyword, registration_named};

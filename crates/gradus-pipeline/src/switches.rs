@@ -4,51 +4,73 @@
 //! one release: [`with_current_names`] translates them before anything reads a request.
 
 use crate::Request;
+use crate::passes::PASSES;
 use gradus_ad::Options;
 use gradus_ir::{Code, Diagnostic};
 use std::borrow::Cow;
 
-/// The names of the switches for [`crate::Options::off`].
-pub const SWITCHES: &[&str] = &[
-    "simplify",
-    "argminmax",
-    "index-array-copies",
-    "scatter-to-gather",
-    "privatize-adds",
-    "two-phase-adds",
-    "unroll-and-jam",
-    "short-trip-versioning",
-    "stagger-allocations",
-    "unroll-local-arrays",
-    "alias-scopes",
-    "loop-variance-cost",
-    "recompute",
-    "recompute-calls",
-    "early-frees",
-    "invert-inductions",
-    "save-conditions",
-    "shadow-pointers",
-    "segmented-tape",
-    "snapshots",
-    "alias-versioning",
-    "recompute-loops",
-    "recompute-loops-cost",
+/// A switch of differentiation, and the option that the switch turns off.
+type AdSwitch = (&'static str, fn(&mut Options));
+
+/// The switches of differentiation.
+// table
+const AD_SWITCHES: &[AdSwitch] = &[
+    ("alias-scopes", |options| options.alias_scopes = false),
+    ("loop-variance-cost", |options| {
+        options.loop_variance_cost = false
+    }),
+    ("recompute", |options| options.recompute = false),
+    ("recompute-calls", |options| options.recompute_calls = false),
+    ("early-frees", |options| options.early_frees = false),
+    ("invert-inductions", |options| {
+        options.invert_inductions = false
+    }),
+    ("save-conditions", |options| options.save_conditions = false),
+    ("shadow-pointers", |options| options.shadow_pointers = false),
+    ("segmented-tape", |options| options.segmented_tape = false),
+    ("snapshots", |options| options.snapshots = false),
+    ("alias-versioning", |options| {
+        options.alias_versioning = false
+    }),
+    ("recompute-loops", |options| options.recompute_loops = false),
+    ("recompute-loops-cost", |options| {
+        options.recompute_loops_cost = false
+    }),
 ];
 
-/// The switches of lowering for kernels and parallel loops.
+/// A switch of LLVM's passes before differentiation.
+const UNROLL_LOCAL_ARRAYS: &str = "unroll-local-arrays";
+
+/// The switches of lowering that turn off a part of a pass or an axiom. A switch that turns off a whole pass stands in
+/// the pass's row.
+// table
 const LOWERING_SWITCHES: &[&str] = &[
-    "barrier-removal",
     "min-cut",
     "thread-interchange",
-    "clamp-split",
-    "uniform-guards",
-    "launch-fusion",
     "loop-fusion",
-    "speculative-search",
-    "sparse-thread-loops",
-    "cooperative-threads",
     "race-freedom",
 ];
+
+/// Returns the names of the switches of differentiation and of its passes, for [`crate::Options::off`].
+pub fn switches() -> Vec<&'static str> {
+    let of_passes = PASSES.iter().filter_map(|pass| pass.switch);
+    let of_ad = AD_SWITCHES.iter().map(|(name, _)| *name);
+    of_passes
+        .chain([UNROLL_LOCAL_ARRAYS])
+        .chain(of_ad)
+        .collect()
+}
+
+/// Returns the names of the switches of lowering for kernels and parallel loops.
+fn lowering_switches() -> impl Iterator<Item = &'static str> {
+    let of_kernels = gradus_gpu::PASSES.iter().filter_map(|pass| pass.switch);
+    of_kernels.chain(LOWERING_SWITCHES.iter().copied())
+}
+
+/// Returns the names of all switches.
+fn all_switches() -> Vec<&'static str> {
+    switches().into_iter().chain(lowering_switches()).collect()
+}
 
 /// Returns the options of differentiation with the listed switches off.
 ///
@@ -57,39 +79,12 @@ const LOWERING_SWITCHES: &[&str] = &[
 pub(crate) fn options(off: &[String]) -> Result<Options, Diagnostic> {
     let mut options = Options::default();
     for name in off {
-        match name.as_str() {
-            "simplify"
-            | "argminmax"
-            | "index-array-copies"
-            | "scatter-to-gather"
-            | "privatize-adds"
-            | "two-phase-adds"
-            | "unroll-and-jam"
-            | "short-trip-versioning"
-            | "stagger-allocations"
-            | "unroll-local-arrays" => {}
-            name if LOWERING_SWITCHES.contains(&name) => {}
-            "alias-scopes" => options.alias_scopes = false,
-            "loop-variance-cost" => options.loop_variance_cost = false,
-            "recompute" => options.recompute = false,
-            "recompute-calls" => options.recompute_calls = false,
-            "early-frees" => options.early_frees = false,
-            "invert-inductions" => options.invert_inductions = false,
-            "save-conditions" => options.save_conditions = false,
-            "shadow-pointers" => options.shadow_pointers = false,
-            "segmented-tape" => options.segmented_tape = false,
-            "snapshots" => options.snapshots = false,
-            "alias-versioning" => options.alias_versioning = false,
-            "recompute-loops" => options.recompute_loops = false,
-            "recompute-loops-cost" => options.recompute_loops_cost = false,
-            _ => {
-                let message = format!("unknown switch `{name}`");
-                let help = format!(
-                    "the switches are {}",
-                    [SWITCHES, LOWERING_SWITCHES].concat().join(", ")
-                );
-                return Err(Diagnostic::error(Code::BadOption, message).help(help));
-            }
+        if let Some((_, turn_off)) = AD_SWITCHES.iter().find(|(own, _)| own == name) {
+            turn_off(&mut options);
+        } else if !all_switches().contains(&name.as_str()) {
+            let message = format!("unknown switch `{name}`");
+            let help = format!("the switches are {}", all_switches().join(", "));
+            return Err(Diagnostic::error(Code::BadOption, message).help(help));
         }
     }
     Ok(options)
@@ -156,11 +151,10 @@ fn current_names(name: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::PASSES;
 
     #[test]
     fn every_switch_is_understood() {
-        for name in [SWITCHES, LOWERING_SWITCHES].concat() {
+        for name in all_switches() {
             assert!(options(&[name.to_string()]).is_ok(), "{name}");
         }
         assert!(options(&["nothing".to_string()]).is_err());
@@ -168,7 +162,8 @@ mod tests {
 
     #[test]
     fn earlier_names_lead_to_present_ones() {
-        let present = [SWITCHES, LOWERING_SWITCHES, PASSES].concat();
+        let mut present = all_switches();
+        present.extend(PASSES.iter().map(|pass| pass.name));
         for (old, new) in RENAMED {
             assert!(!present.contains(old), "{old}");
             assert!(new.iter().all(|name| present.contains(name)), "{old}");

@@ -1,9 +1,9 @@
 //! Deeply nested and long programs: no recursion over nesting, no quadratic time.
 
-use gradus_analysis::{AliasOptions, Effects};
+use gradus_analysis::{AliasOptions, Effects, PassContext};
 use gradus_edit::promote_slots;
 use gradus_ir::{Body, Builder, IntPredicate, Unit};
-use gradus_simplify::{PASSES, PassContext, simplify};
+use gradus_simplify::{PASSES, simplify};
 
 /// Builds branches and loops in alternation, nested `levels` deep, with a slot that the innermost level
 /// stores to.

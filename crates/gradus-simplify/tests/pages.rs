@@ -1,8 +1,8 @@
 //! Case pages of the passes: expected output and preserved semantics.
 
-use gradus_analysis::{AliasOptions, CallGraph, Effects};
+use gradus_analysis::{AliasOptions, CallGraph, Effects, PassContext};
 use gradus_ir::{Diagnostic, FuncId, Unit};
-use gradus_simplify::{PASSES, PassContext, simplify};
+use gradus_simplify::{PASSES, simplify};
 use gradus_testkit::{Pass, check_pages};
 
 type Run = fn(&mut Unit, &mut gradus_ir::Body, &PassContext) -> bool;

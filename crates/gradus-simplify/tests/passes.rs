@@ -1,8 +1,8 @@
 //! Every pass on small programs: expected rewrites, and cases that must stay unchanged.
 
-use gradus_analysis::{AliasOptions, CallGraph, Effects};
+use gradus_analysis::{AliasOptions, CallGraph, Effects, PassContext};
 use gradus_ir::{Unit, parse, print_function, verify_function};
-use gradus_simplify::{PassContext, pass};
+use gradus_simplify::pass;
 
 /// Runs passes on the first function of a text and returns the printed result.
 fn after_passes(passes: &str, text: &str) -> String {

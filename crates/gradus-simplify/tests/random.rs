@@ -3,14 +3,14 @@
 //! Programs use integers, floats, two arrays and stack slots, with branches, switches and all loop forms that
 //! importers produce. The interpreter executes each program before and after on several inputs.
 
-use gradus_analysis::{AliasOptions, CallGraph, Effects};
+use gradus_analysis::{AliasOptions, CallGraph, Effects, PassContext};
 use gradus_edit::{promote_slots, split_allocas};
 use gradus_interp::{Machine, Value as Datum};
 use gradus_ir::{
     AttrSet, BinaryOp, Body, Builder, Flags, FloatPredicate, FuncId, Function, IntPredicate,
     Linkage, OpKind, Region, TypeId, Unit, Value, print_function, verify_function,
 };
-use gradus_simplify::{PASSES, PassContext, simplify};
+use gradus_simplify::{PASSES, simplify};
 
 /// Pseudo-random number generator (xorshift).
 struct Dice(u64);

@@ -6,10 +6,10 @@
 
 mod derive;
 
-use gradus_analysis::{AliasOptions, CallGraph, Effects};
+use gradus_analysis::{AliasOptions, CallGraph, Effects, PassContext};
 use gradus_interp::Options;
 use gradus_ir::{Unit, parse, print, verify};
-use gradus_simplify::{PASSES, Pass, PassContext};
+use gradus_simplify::{BodyPass, PASSES};
 use gradus_testkit::{Call, Style, program, reduce, run_call, same_outcome};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -31,7 +31,7 @@ const CALLS: &[&str] = &[
 ];
 
 /// Runs a pass on every function.
-fn simplified(unit: &mut Unit, pass: &Pass) {
+fn simplified(unit: &mut Unit, pass: &BodyPass) {
     let with_bodies: Vec<_> = unit
         .functions
         .ids()

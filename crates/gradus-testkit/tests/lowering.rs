@@ -1,6 +1,7 @@
 //! Lowered programs preserve the results of parallel ops: compares the interpreter's serial run of the ops,
 //! the serial projection, and runs on the pool, with every loop forked and with small loops serial.
 
+use gradus_analysis::Analyses;
 use gradus_interp::Machine;
 use gradus_ir::{FuncId, OpKind, Unit, parse, print, verify};
 use gradus_par::{Options, Target, ThreadCountAnswers, lower, project, restore};
@@ -233,7 +234,7 @@ fn lowered(text: &str, options: &Options) -> Unit {
     let mut unit = parse(text, "program").unwrap_or_else(|e| panic!("{e} {:?}", e.labels));
     assert!(verify(&unit).is_empty(), "{:?}", verify(&unit));
     let all: Vec<FuncId> = unit.functions.iter().map(|(id, _)| id).collect();
-    lower(&mut unit, &all, options);
+    lower(&mut unit, &mut Analyses::default(), &all, options);
     let findings = verify(&unit);
     assert!(findings.is_empty(), "{findings:?}\n{}", print(&unit));
     unit
@@ -367,7 +368,12 @@ fn projected_loops_are_restored() {
         };
         assert_eq!(count, expected, "{name}:\n{}", print(&unit));
         let all: Vec<FuncId> = unit.functions.iter().map(|(id, _)| id).collect();
-        lower(&mut unit, &all, &options_with_eager_forks(0));
+        lower(
+            &mut unit,
+            &mut Analyses::default(),
+            &all,
+            &options_with_eager_forks(0),
+        );
         assert_eq!(run(&unit), meant, "{name}");
     }
 }

@@ -3,10 +3,11 @@
 
 use crate::variant::{ArgActivity, ResultActivity};
 use gradus_analysis::{
-    Activity, AliasSets, CallGraph, Effects, MemoryActivity, ShadowState, TbaaConflicts,
+    Activity, AliasSets, Analyses, CallGraph, Effects, MemoryActivity, ShadowState, TbaaConflicts,
     TornWrites, TypeMap, memory_findings,
 };
 use gradus_ir::{Diagnostic, FuncId, GlobalId, Severity, Unit};
+use std::rc::Rc;
 
 /// The function to differentiate, with the activity of arguments and result.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,11 +23,11 @@ pub struct Root {
 /// Facts about the call graph of a request. The facts are valid as long as no primal is edited.
 #[derive(Clone, Debug)]
 pub struct ProgramFacts {
-    pub(crate) closure: CallGraph,
+    pub(crate) closure: Rc<CallGraph>,
     pub(crate) memory: AliasSets,
     pub(crate) retyped: TbaaConflicts,
     pub(crate) memory_cells: TypeMap,
-    pub(crate) effects: Effects,
+    pub(crate) effects: Rc<Effects>,
     pub(crate) classes: MemoryActivity,
     pub(crate) thrown: TornWrites,
     warnings: Vec<Diagnostic>,
@@ -38,12 +39,16 @@ impl ProgramFacts {
     /// # Errors
     /// Conflicts in the request's memory: globals that cannot have shadows, and active values in memory that
     /// the request declares inactive.
-    pub fn of(unit: &Unit, root: &Root) -> Result<ProgramFacts, Vec<Diagnostic>> {
-        let closure = CallGraph::of(unit, &[root.func]);
+    pub fn of(
+        unit: &Unit,
+        analyses: &mut Analyses,
+        root: &Root,
+    ) -> Result<ProgramFacts, Vec<Diagnostic>> {
+        let closure = analyses.call_graph(unit, &[root.func]);
         let memory = AliasSets::of(unit, &closure);
         let retyped = TbaaConflicts::of(unit, &closure, &memory);
         let words = TypeMap::of(unit, &closure, &memory);
-        let effects = Effects::of(unit, &closure);
+        let effects = analyses.effects_over(unit, &closure);
         let request = gradus_analysis::Request {
             root: root.func,
             args: root.args.iter().map(|a| requested(*a)).collect(),

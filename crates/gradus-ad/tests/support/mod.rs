@@ -4,6 +4,7 @@
 use gradus_ad::{
     ArgActivity, Mode, Options, ProgramFacts, ResultActivity, Root, Variant, differentiate,
 };
+use gradus_analysis::Analyses;
 use gradus_ir::{Diagnostic, FuncId, Unit};
 use gradus_llvm::host::jit::{Arg, Jit};
 use gradus_llvm::{Host, OptLevel, Pipeline};
@@ -88,6 +89,7 @@ pub fn derive_with(
     let func = unit.function(name).expect("the function is imported");
     let facts = ProgramFacts::of(
         &unit,
+        &mut Analyses::default(),
         &Root {
             func,
             args: args.to_vec(),

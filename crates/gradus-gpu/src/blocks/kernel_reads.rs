@@ -2,9 +2,8 @@
 //! the kernel does not write the memory. An *early* load yields the same result for all threads, because no
 //! thread writes the memory before its own load.
 
-use crate::Facts;
 use crate::blocks::skeleton::Skeleton;
-use gradus_analysis::{Alias, MemoryAccess};
+use gradus_analysis::{Alias, MemoryAccess, PassContext};
 use gradus_edit::is_pure;
 use gradus_ir::{Body, Op, OpKind, Unit};
 use std::collections::{HashMap, HashSet};
@@ -24,7 +23,7 @@ pub(crate) struct KernelReads {
 
 impl KernelReads {
     /// Analyses all given kernels of a body.
-    pub fn of(unit: &Unit, body: &Body, facts: &Facts, blocks: &[Op]) -> KernelReads {
+    pub fn of(unit: &Unit, body: &Body, facts: &PassContext, blocks: &[Op]) -> KernelReads {
         let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
         let mut reads = KernelReads::default();
         for &block in blocks {
@@ -57,7 +56,7 @@ impl KernelReads {
         self.ordered_before.get(&load).map(Vec::as_slice)
     }
 
-    fn analyse_kernel(&mut self, facts: &Facts, alias: &Alias, kernel: Op) {
+    fn analyse_kernel(&mut self, facts: &PassContext, alias: &Alias, kernel: Op) {
         let (unit, body) = (alias.unit, alias.body);
         let mut reads: Vec<(Op, Vec<MemoryAccess>)> = Vec::new();
         let mut writes: Vec<(Op, MemoryAccess)> = Vec::new();
@@ -108,7 +107,7 @@ pub(crate) fn is_observable(unit: &Unit, body: &Body, op: Op) -> bool {
 }
 
 /// Returns whether an op only reads memory and computes a value from the result.
-fn reads_only(unit: &Unit, body: &Body, facts: &Facts, op: Op) -> bool {
+fn reads_only(unit: &Unit, body: &Body, facts: &PassContext, op: Op) -> bool {
     match body.kind(op) {
         OpKind::Load(access) => access.is_plain(),
         OpKind::Call(_) => {

@@ -22,15 +22,15 @@ use crate::fission::emit::SplitPlan;
 use crate::fission::thread_interchange::{InterchangeLoop, interchange_loops};
 use crate::report::{self, KernelRecord};
 use crate::warp::races;
-use crate::{Facts, Options, PassOutcome};
-use gradus_analysis::PolyForms;
+use crate::{Options, PassOutcome};
+use gradus_analysis::{PassContext, PolyForms};
 use gradus_ir::{Body, Code, Diagnostic, Op, Unit};
 
 /// Runs the pass.
 pub(crate) fn run(
     unit: &mut Unit,
     body: &mut Body,
-    facts: &Facts,
+    facts: &PassContext,
     options: &Options,
 ) -> PassOutcome {
     let blocks = blocks_to_lower(body);
@@ -93,7 +93,7 @@ fn block_to_loops(
 pub(crate) fn team_to_rank_loops(
     unit: &mut Unit,
     body: &mut Body,
-    facts: &Facts,
+    facts: &PassContext,
     team: Op,
 ) -> bool {
     if prepare(unit, body, team).is_err() {

@@ -32,8 +32,10 @@ use crate::blocks::thread_storage;
 use crate::blocks::thread_storage::ThreadStorage;
 use crate::blocks::uniformity::Uniformity;
 use crate::report::values_crossing;
-use crate::{Facts, Options, PassOutcome};
-use gradus_analysis::{AccessKind, Alias, AliasOptions, MemoryAccess, MemoryRegion, Object};
+use crate::{Options, PassOutcome};
+use gradus_analysis::{
+    AccessKind, Alias, AliasOptions, MemoryAccess, MemoryRegion, Object, PassContext,
+};
 use gradus_ir::{Body, Op, OpKind, Region, Unit};
 use std::collections::{HashMap, HashSet};
 
@@ -44,7 +46,7 @@ const MAX_ACCESS_PAIRS: usize = 1 << 18;
 pub(crate) fn run(
     unit: &mut Unit,
     body: &mut Body,
-    facts: &Facts,
+    facts: &PassContext,
     options: &Options,
 ) -> PassOutcome {
     let mut findings = PassOutcome::default();
@@ -77,7 +79,7 @@ pub(crate) fn run(
 /// The barriers of a block that can be removed together.
 fn redundant_in(
     alias: &Alias,
-    facts: &Facts,
+    facts: &PassContext,
     options: &Options,
     block: Op,
     reads: &KernelReads,
@@ -154,7 +156,7 @@ impl Direction {
 
 /// Accesses between the barriers of a block.
 struct BarrierSides<'a> {
-    facts: &'a Facts<'a>,
+    facts: &'a PassContext<'a>,
     cells: ThreadAccesses<'a>,
     /// Barriers that remain.
     remaining: HashSet<Op>,

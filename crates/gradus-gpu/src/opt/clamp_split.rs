@@ -19,8 +19,8 @@ use crate::addresses::thread_disjointness::sum_bounds;
 use crate::addresses::thread_strides::{ThreadStrides, ValueStride};
 use crate::blocks::blocks_to_lower;
 use crate::blocks::skeleton::Skeleton;
-use crate::{Facts, Options, PassOutcome};
-use gradus_analysis::{Alias, BaseValue, Poly};
+use crate::{Options, PassOutcome};
+use gradus_analysis::{Alias, BaseValue, PassContext, Poly};
 use gradus_ir::externals::{ExternalFn, IntFn};
 use gradus_ir::{
     Access, AllocaInfo, AllocaStorage, Body, Builder, CastOp, Flags, IntPredicate, Op, OpKind,
@@ -35,7 +35,7 @@ const PADDING_BYTES: u64 = 64;
 pub(crate) fn run(
     unit: &mut Unit,
     body: &mut Body,
-    facts: &Facts,
+    facts: &PassContext,
     options: &Options,
 ) -> PassOutcome {
     let blocks = blocks_to_lower(body);
@@ -100,7 +100,7 @@ struct ClampedLoad {
 
 struct ClampFinder<'a> {
     alias: &'a Alias<'a>,
-    facts: &'a Facts<'a>,
+    facts: &'a PassContext<'a>,
     spine: Skeleton,
     steps: ThreadStrides<'a>,
 }

@@ -14,14 +14,15 @@
 use crate::addresses::thread_strides::{ThreadStrides, ValueStride};
 use crate::blocks::arms::live_terminator;
 use crate::blocks::blocks_to_lower;
-use crate::{Facts, Options, PassOutcome};
+use crate::{Options, PassOutcome};
+use gradus_analysis::PassContext;
 use gradus_ir::{BinaryOp, Body, Builder, Op, OpKind, Unit, Value};
 
 /// Runs the pass.
 pub(crate) fn run(
     unit: &mut Unit,
     body: &mut Body,
-    _facts: &Facts,
+    _facts: &PassContext,
     options: &Options,
 ) -> PassOutcome {
     let mut found = Vec::new();

@@ -16,8 +16,8 @@
 
 use crate::addresses::thread_strides::{ThreadStrides, ValueStride};
 use crate::blocks::blocks_to_lower;
-use crate::{Facts, Options, PassOutcome};
-use gradus_analysis::{Alias, Intervals};
+use crate::{Options, PassOutcome};
+use gradus_analysis::{Alias, Intervals, PassContext};
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{BinaryOp, Body, Builder, CastOp, Flags, Op, OpKind, TypeId, Unit, Value};
 use std::collections::HashMap;
@@ -26,7 +26,7 @@ use std::collections::HashMap;
 pub(crate) fn run(
     unit: &mut Unit,
     body: &mut Body,
-    facts: &Facts,
+    facts: &PassContext,
     _options: &Options,
 ) -> PassOutcome {
     let blocks = blocks_to_lower(body);

@@ -23,8 +23,8 @@
 use crate::addresses::launch_addresses::{LaunchAddresses, Spot};
 use crate::blocks::kernel_reads::is_observable;
 use crate::host_launches::{LAUNCH_BEGIN, Launch, is_call_of};
-use crate::{Facts, Options, PassOutcome};
-use gradus_analysis::{Alias, AliasOptions, BaseValue, MemoryAccess, MemoryRegion};
+use crate::{Options, PassOutcome};
+use gradus_analysis::{Alias, AliasOptions, BaseValue, MemoryAccess, MemoryRegion, PassContext};
 use gradus_edit::{ValueMap, clone_op_within, clone_ops_within, is_pure, is_speculatable};
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{
@@ -47,7 +47,7 @@ const MAX_RUNTIME_CHECKS: usize = 12;
 pub(crate) fn run(
     unit: &mut Unit,
     body: &mut Body,
-    facts: &Facts,
+    facts: &PassContext,
     options: &Options,
 ) -> PassOutcome {
     let mut findings = PassOutcome::default();
@@ -92,7 +92,7 @@ struct ChainLink {
 }
 
 /// The fusible chains of a body, region by region.
-fn chains(unit: &Unit, body: &Body, facts: &Facts) -> Vec<LaunchChain> {
+fn chains(unit: &Unit, body: &Body, facts: &PassContext) -> Vec<LaunchChain> {
     let is_question = |op: &Op| is_call_of(unit, body, *op, LAUNCH_BEGIN);
     let questions = body.walk(body.root()).filter(is_question);
     let mut regions: Vec<Region> = questions.filter_map(|op| body.parent(op)).collect();
@@ -124,7 +124,7 @@ fn chains(unit: &Unit, body: &Body, facts: &Facts) -> Vec<LaunchChain> {
 }
 
 struct ChainFinder<'a> {
-    facts: &'a Facts<'a>,
+    facts: &'a PassContext<'a>,
     /// Alias facts of the host code.
     host_alias: &'a Alias<'a>,
     /// Alias facts between kernels.

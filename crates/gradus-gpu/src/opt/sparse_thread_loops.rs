@@ -15,7 +15,8 @@
 //! Place: after [`crate::grid_to_loops`]. Skipped iterations have no effect, because the test does not hold. The test
 //! itself stays.
 
-use crate::{Facts, Options, PassOutcome};
+use crate::{Options, PassOutcome};
+use gradus_analysis::PassContext;
 use gradus_edit::{ValueMap, clone_ops_within, is_removable};
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{BinaryOp, Body, Builder, CastOp, IntPredicate, Op, OpKind, Region, Unit, Value};
@@ -29,7 +30,7 @@ const MAX_CONJUNCTS: usize = 16;
 pub(crate) fn run(
     unit: &mut Unit,
     body: &mut Body,
-    _facts: &Facts,
+    _facts: &PassContext,
     options: &Options,
 ) -> PassOutcome {
     if options.sparse_thread_loops {

@@ -17,8 +17,8 @@
 //! single element per index. Functions with a sanitizer attribute are skipped.
 
 use crate::blocks::arms::live_terminator;
-use crate::{Facts, Options, PassOutcome};
-use gradus_analysis::{Alias, BaseValue};
+use crate::{Options, PassOutcome};
+use gradus_analysis::{Alias, BaseValue, PassContext};
 use gradus_edit::{ValueMap, clone_op_within, is_speculatable};
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{
@@ -33,7 +33,7 @@ const STRETCH_BYTES: u64 = 128;
 pub(crate) fn run(
     unit: &mut Unit,
     body: &mut Body,
-    facts: &Facts,
+    facts: &PassContext,
     options: &Options,
 ) -> PassOutcome {
     let watched = facts.function.is_some_and(|func| {

@@ -22,7 +22,8 @@ use crate::blocks::skeleton::Skeleton;
 use crate::blocks::uniformity::Uniformity;
 use crate::fission::segment::Test;
 use crate::fission::thread_loops::zext_to_i64;
-use crate::{Facts, Options, PassOutcome};
+use crate::{Options, PassOutcome};
+use gradus_analysis::PassContext;
 use gradus_edit::{ValueMap, clone_op_within, is_pure, to_index_type};
 use gradus_ir::{
     BinaryOp, Body, Builder, IntPredicate, Op, OpKind, Region, SpmdKind, TypeId, Unit, Value,
@@ -36,7 +37,7 @@ const MAX_SLICE_OPS: usize = 256;
 pub(crate) fn run(
     unit: &mut Unit,
     body: &mut Body,
-    facts: &Facts,
+    facts: &PassContext,
     options: &Options,
 ) -> PassOutcome {
     if !options.uniform_guards {
@@ -114,7 +115,7 @@ impl<'a> HoistFinder<'a> {
     fn new(
         unit: &'a Unit,
         body: &'a Body,
-        facts: &'a Facts<'a>,
+        facts: &'a PassContext<'a>,
         options: &Options,
         reads: &'a KernelReads,
         home: Op,
@@ -351,7 +352,7 @@ fn inner_blocks(body: &Body, home: Op) -> impl Iterator<Item = Op> + '_ {
 }
 
 /// Returns whether control may not continue after an op.
-fn may_not_continue(unit: &Unit, body: &Body, facts: &Facts, op: Op) -> bool {
+fn may_not_continue(unit: &Unit, body: &Body, facts: &PassContext, op: Op) -> bool {
     match body.kind(op) {
         OpKind::Call(_) | OpKind::Invoke(_) => {
             let effects = facts.effects.of_call(unit, body, op);

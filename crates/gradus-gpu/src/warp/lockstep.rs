@@ -16,13 +16,18 @@
 //! split ([`crate::blocks::skeleton`]), the barrier is refused.
 
 use crate::blocks::blocks_to_lower;
-use crate::{Facts, Options, PassOutcome};
-use gradus_analysis::{Alias, Object};
+use crate::{Options, PassOutcome};
+use gradus_analysis::{Alias, Object, PassContext};
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{AllocaStorage, BarrierScope, Body, Builder, Op, OpKind, Unit};
 
 /// Runs the pass.
-pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, _: &Options) -> PassOutcome {
+pub(crate) fn run(
+    unit: &mut Unit,
+    body: &mut Body,
+    facts: &PassContext,
+    _: &Options,
+) -> PassOutcome {
     let mut stores: Vec<Op> = Vec::new();
     for block in blocks_to_lower(body) {
         stores.extend(volatile_shared_stores(unit, body, facts, block));
@@ -37,7 +42,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, _: &Options) 
 pub(crate) fn volatile_shared_stores(
     unit: &Unit,
     body: &Body,
-    facts: &Facts,
+    facts: &PassContext,
     block: Op,
 ) -> Vec<Op> {
     let region = body.op_regions(block)[0];
@@ -55,7 +60,7 @@ fn is_volatile_store(body: &Body, op: Op) -> bool {
 }
 
 /// Returns whether a store may write shared memory of a block.
-fn may_write_shared(alias: &Alias, facts: &Facts, store: Op) -> bool {
+fn may_write_shared(alias: &Alias, facts: &PassContext, store: Op) -> bool {
     let (unit, body) = (alias.unit, alias.body);
     let is_shared = |object: &Object| match object {
         Object::Stack(op) => {

@@ -115,9 +115,8 @@ impl CallCost {
 }
 
 impl CallCosts {
-    /// Computes the costs of all functions reachable from `functions`.
-    pub(crate) fn of(unit: &Unit, functions: &[FuncId]) -> CallCosts {
-        let closure = CallGraph::of(unit, functions);
+    /// Computes the costs of all functions of a call graph.
+    pub(crate) fn of(unit: &Unit, closure: &CallGraph) -> CallCosts {
         let mut costs = CallCosts::default();
         for component in closure.components() {
             for &func in &component.functions {
@@ -649,7 +648,7 @@ mod tests {
         let text = TEXT.replace("CALL", &call);
         let unit = parse(&text, "program").unwrap_or_else(|e| panic!("{e} {:?}", e.labels));
         let all: Vec<FuncId> = unit.functions.ids().collect();
-        let costs = CallCosts::of(&unit, &all);
+        let costs = CallCosts::of(&unit, &CallGraph::of(&unit, &all));
         let Some(Symbol::Func(f)) = unit.symbol("f") else {
             panic!("it is there");
         };

@@ -180,6 +180,7 @@ pub(crate) fn copied_value(
 #[cfg(test)]
 mod tests {
     use crate::{Options, lower};
+    use gradus_analysis::Analyses;
     use gradus_edit::MinMax;
     use gradus_ir::{FuncId, OpKind, Symbol, parse, verify};
 
@@ -195,7 +196,12 @@ mod tests {
         );
         let mut unit = parse(&text, "program").unwrap_or_else(|e| panic!("{e} {:?}", e.labels));
         let all: Vec<FuncId> = unit.functions.ids().collect();
-        lower(&mut unit, &all, &Options::default());
+        lower(
+            &mut unit,
+            &mut Analyses::default(),
+            &all,
+            &Options::default(),
+        );
         let Some(Symbol::Func(range)) = unit.symbol("f.gr_range") else {
             panic!("it is there");
         };
@@ -248,7 +254,12 @@ mod tests {
             return %s }";
         let mut unit = parse(text, "program").unwrap_or_else(|e| panic!("{e} {:?}", e.labels));
         let all: Vec<FuncId> = unit.functions.ids().collect();
-        lower(&mut unit, &all, &Options::default());
+        lower(
+            &mut unit,
+            &mut Analyses::default(),
+            &all,
+            &Options::default(),
+        );
         assert!(verify(&unit).is_empty(), "{:?}", verify(&unit));
     }
 }

@@ -30,9 +30,8 @@ pub(crate) struct UnwindAnalysis {
 }
 
 impl UnwindAnalysis {
-    /// Analyses the functions reachable from `functions`.
-    pub(crate) fn of(unit: &Unit, functions: &[FuncId]) -> UnwindAnalysis {
-        let closure = CallGraph::of(unit, functions);
+    /// Analyses the functions of a call graph.
+    pub(crate) fn of(unit: &Unit, closure: &CallGraph) -> UnwindAnalysis {
         let mut found = UnwindAnalysis::default();
         for component in closure.components() {
             // Within a call cycle, a fixpoint from "nothing throws".

@@ -42,10 +42,10 @@ struct Clones {
     serial: FuncId,
 }
 
-/// Clones the recursive spawning functions reachable from `functions`. Returns all functions with new bodies,
+/// Clones the recursive spawning functions of a call graph. Returns all functions with new bodies,
 /// clones included.
-pub(crate) fn clone_recursive_spawners(unit: &mut Unit, functions: &[FuncId]) -> Vec<FuncId> {
-    let chosen = functions_to_clone(unit, functions);
+pub(crate) fn clone_recursive_spawners(unit: &mut Unit, closure: &CallGraph) -> Vec<FuncId> {
+    let chosen = functions_to_clone(unit, closure);
     let minds_final = serial::depends_on_final(unit, &chosen);
     let clones: HashMap<FuncId, Clones> = chosen
         .iter()
@@ -69,8 +69,7 @@ pub(crate) fn clone_recursive_spawners(unit: &mut Unit, functions: &[FuncId]) ->
 }
 
 /// Selects the functions to clone: members of call cycles with spawns, and their callees that spawn too.
-fn functions_to_clone(unit: &Unit, functions: &[FuncId]) -> Vec<FuncId> {
-    let closure = CallGraph::of(unit, functions);
+fn functions_to_clone(unit: &Unit, closure: &CallGraph) -> Vec<FuncId> {
     let mut spawning: HashSet<FuncId> = HashSet::new();
     let mut open: Vec<FuncId> = Vec::new();
     for component in closure.components() {
@@ -83,7 +82,7 @@ fn functions_to_clone(unit: &Unit, functions: &[FuncId]) -> Vec<FuncId> {
         };
         let own = component.functions.iter().any(spawns);
         let below = component.functions.iter().any(|func| {
-            let called = callees(unit, &closure, *func);
+            let called = callees(unit, closure, *func);
             called.iter().any(|callee| spawning.contains(callee))
         });
         if own || below {
@@ -97,7 +96,7 @@ fn functions_to_clone(unit: &Unit, functions: &[FuncId]) -> Vec<FuncId> {
     while let Some(func) = open.pop() {
         if spawning.contains(&func) && !chosen.contains(&func) && can_be_cloned(unit, func) {
             chosen.push(func);
-            open.extend(callees(unit, &closure, func));
+            open.extend(callees(unit, closure, func));
         }
     }
     chosen

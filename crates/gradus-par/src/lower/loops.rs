@@ -686,6 +686,7 @@ fn delinearize(b: &mut Builder<'_>, row: Value, extents: &[Value]) -> Vec<Value>
 #[cfg(test)]
 mod tests {
     use crate::{Options, lower};
+    use gradus_analysis::Analyses;
     use gradus_ir::{FuncId, IntPredicate, Op, OpKind, Unit, parse};
 
     /// Lowers a function `f` with a loop of the stated `grain`.
@@ -699,7 +700,12 @@ mod tests {
         );
         let mut unit = parse(&text, "program").unwrap_or_else(|e| panic!("{e} {:?}", e.labels));
         let all: Vec<FuncId> = unit.functions.ids().collect();
-        lower(&mut unit, &all, &Options::default());
+        lower(
+            &mut unit,
+            &mut Analyses::default(),
+            &all,
+            &Options::default(),
+        );
         unit
     }
 

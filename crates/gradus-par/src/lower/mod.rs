@@ -26,24 +26,31 @@ use crate::opt::{
     hoist_conditional_loads, large_frames, tsan_atomics, unaligned_atomics, widen_indices,
 };
 use crate::{Lowered, Options, Target};
-use gradus_analysis::{CallGraph, Effects};
+use gradus_analysis::{Analyses, Effects};
 use gradus_ir::{Body, FuncId, Op, OpKind, Unit};
 
 /// Lowers every parallel op of `functions`.
-pub fn lower(unit: &mut Unit, functions: &[FuncId], options: &Options) -> Lowered {
+pub fn lower(
+    unit: &mut Unit,
+    analyses: &mut Analyses,
+    functions: &[FuncId],
+    options: &Options,
+) -> Lowered {
     let mut pending = functions.to_vec();
     let (mut made, mut forks) = (Vec::new(), Vec::new());
     if options.target == Target::Runtime {
-        let split = fork_clones::clone_recursive_spawners(unit, functions);
+        let closure = analyses.call_graph(unit, functions);
+        let split = fork_clones::clone_recursive_spawners(unit, &closure);
         made.extend(split.into_iter().filter(|func| !functions.contains(func)));
         pending.extend(&made);
     }
-    let effects = Effects::of(unit, &CallGraph::of(unit, &pending));
+    let effects = analyses.effects(unit, &pending);
     if options.target != Target::Intrinsics {
         attach_access_facts(unit, &pending, &effects);
     }
-    let mut throws = exceptions::UnwindAnalysis::of(unit, &pending);
-    let costs = model::CallCosts::of(unit, &pending);
+    let closure = analyses.call_graph(unit, &pending);
+    let mut throws = exceptions::UnwindAnalysis::of(unit, &closure);
+    let costs = model::CallCosts::of(unit, &closure);
     while let Some(func) = pending.pop() {
         let Some(mut body) = unit.functions[func].body.take() else {
             continue;

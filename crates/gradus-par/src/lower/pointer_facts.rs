@@ -61,6 +61,7 @@ impl Lowering<'_> {
 #[cfg(test)]
 mod tests {
     use crate::{Options, lower};
+    use gradus_analysis::Analyses;
     use gradus_ir::{AttrValue, FuncId, Symbol, parse};
 
     #[test]
@@ -79,7 +80,12 @@ mod tests {
                return }";
         let mut unit = parse(text, "program").unwrap_or_else(|e| panic!("{e} {:?}", e.labels));
         let all: Vec<FuncId> = unit.functions.ids().collect();
-        lower(&mut unit, &all, &Options::default());
+        lower(
+            &mut unit,
+            &mut Analyses::default(),
+            &all,
+            &Options::default(),
+        );
         let Some(Symbol::Func(range)) = unit.symbol("f.gr_range") else {
             panic!("it was made");
         };

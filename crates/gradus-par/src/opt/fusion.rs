@@ -26,7 +26,7 @@ mod same_iteration;
 use crate::opt::fusion::same_iteration::LoopPair;
 use crate::opt::tsan_atomics::is_tsan_instrumented;
 use gradus_analysis::{
-    AccessKind, Alias, AliasOptions, BaseValue, CallGraph, Clobbers, Effects, ExitClobbers,
+    AccessKind, Alias, AliasOptions, Analyses, BaseValue, Clobbers, Effects, ExitClobbers,
     MemoryAccess,
 };
 use gradus_edit::is_pure;
@@ -132,13 +132,14 @@ fn prepend_region(body: &mut Body, from: Region, into: Region) {
 /// Fuses parallel loops of `functions`; returns the fused pairs in program order.
 pub fn fuse_parallel_loops(
     unit: &mut Unit,
+    analyses: &mut Analyses,
     functions: &[FuncId],
     options: &AliasOptions,
 ) -> Vec<FusedLoops> {
     if !options.race_free {
         return Vec::new();
     }
-    let effects = Effects::of(unit, &CallGraph::of(unit, functions));
+    let effects = analyses.effects(unit, functions);
     let mut found = Vec::new();
     for &func in functions {
         if is_tsan_instrumented(unit, func) {

@@ -15,7 +15,7 @@ use crate::thread_count::queries::{
     related_parallel_loops, team_size_values, version_loop,
 };
 use crate::thread_count::taint::{TaintContext, TaintFlow};
-use gradus_analysis::{CallGraph, Effects};
+use gradus_analysis::Analyses;
 use gradus_ir::externals::OpenMpFn;
 use gradus_ir::{Body, Builder, Flags, FuncId, IntPredicate, Op, OpKind, Unit, Value};
 
@@ -26,9 +26,10 @@ use gradus_ir::{Body, Builder, Flags, FuncId, IntPredicate, Op, OpKind, Unit, Va
 /// team-size query is inside of such a loop, or such a loop is inside of a team.
 pub fn loops_depending_on_team_size(
     unit: &Unit,
+    analyses: &mut Analyses,
     functions: &[FuncId],
 ) -> Option<Vec<(FuncId, Op)>> {
-    let effects = Effects::of(unit, &CallGraph::of(unit, functions));
+    let effects = analyses.effects(unit, functions);
     let mut found = Vec::new();
     let mut leaves = false;
     for (func, body) in with_bodies(unit, functions) {

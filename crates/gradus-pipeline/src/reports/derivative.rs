@@ -1,7 +1,7 @@
 //! The derivative report as text: activity, saved values with reasons, operation counts.
 
+use crate::reports::derivative_record::DerivativeRecord;
 use crate::requests::source_arguments;
-use crate::worklist::DerivativeRecord;
 use gradus_ad::{ArgActivity, Mode, ParallelLoop, ResultActivity, SavedValue, Versions};
 use gradus_ir::{SourceSpan, Unit};
 use std::collections::BTreeMap;

@@ -28,8 +28,8 @@ pub(crate) struct ParallelChanges {
 }
 
 /// Returns the report's text.
-pub(crate) fn text(unit: &Unit, raised: &Raised, happened: &ParallelChanges) -> String {
-    let mut said = lines(unit, happened);
+pub(crate) fn text(unit: &Unit, raised: &Raised, changes: &ParallelChanges) -> String {
+    let mut said = lines(unit, changes);
     let mut text = String::new();
     for region in &raised.regions {
         let place = region.span.as_ref().map_or_else(
@@ -55,7 +55,7 @@ pub(crate) fn text(unit: &Unit, raised: &Raised, happened: &ParallelChanges) -> 
 type LocatedLines = Vec<(SourceSpan, String)>;
 
 /// Returns all lines on loops, without duplicates.
-fn lines(unit: &Unit, happened: &ParallelChanges) -> LocatedLines {
+fn lines(unit: &Unit, changes: &ParallelChanges) -> LocatedLines {
     let mut said = LocatedLines::new();
     let mut say = |loc: Option<LocId>, line: String| {
         if let Some(span) = unit.span(loc)
@@ -66,10 +66,10 @@ fn lines(unit: &Unit, happened: &ParallelChanges) -> LocatedLines {
             said.push((span, line));
         }
     };
-    for ParallelLoopChange { lp, what } in &happened.moves {
+    for ParallelLoopChange { lp, what } in &changes.moves {
         say(*lp, change_text(unit, what));
     }
-    for fused in &happened.fused {
+    for fused in &changes.fused {
         if let Some(second) = unit.span(fused.second) {
             say(
                 fused.first,
@@ -83,7 +83,7 @@ fn lines(unit: &Unit, happened: &ParallelChanges) -> LocatedLines {
             );
         }
     }
-    for fork in &happened.forks {
+    for fork in &changes.forks {
         if fork.interchanged {
             let line = "interchanged with the inner loop: contiguous access across columns";
             say(fork.loc, line.to_string());

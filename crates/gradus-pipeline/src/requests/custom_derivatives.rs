@@ -9,9 +9,10 @@
 
 use super::abi::leaves;
 use super::calls::frame_memory;
-use crate::derivative_thunks;
-use crate::derivative_thunks::{Key, Parts};
-use gradus_ad::{ArgActivity, Mode, ResultActivity, Variant, carries_float};
+use gradus_ad::{
+    ArgActivity, Mode, ResultActivity, SignaturePart, SignatureParts, Variant, begin_variant,
+    call_variant, carries_float, end_variant,
+};
 use gradus_ir::{AttrValue, Builder, Code, Diagnostic, FuncId, OpKind, TypeId, Unit, Value};
 use std::collections::HashMap;
 
@@ -100,11 +101,11 @@ fn emit_combined(unit: &mut Unit, variant: &Variant) -> CustomVariant {
     };
     let (forward, back) = (split(Mode::Augmented, true), split(Mode::Reverse, false));
     let signature = variant.signature(unit);
-    let (mut body, mut parts) = derivative_thunks::begin_variant(&signature);
+    let (mut body, mut parts) = begin_variant(&signature);
     for sweep in [&forward, &back] {
-        derivative_thunks::call_variant(&mut Builder::new(unit, &mut body), sweep, &mut parts);
+        call_variant(&mut Builder::new(unit, &mut body), sweep, &mut parts);
     }
-    let func = derivative_thunks::end_variant(unit, variant, &signature, body, &parts);
+    let func = end_variant(unit, variant, &signature, body, &parts);
     (func, vec![forward, back])
 }
 
@@ -140,8 +141,8 @@ impl CustomVariantEmitter<'_> {
             return bad(unit, "has the wrong parameters");
         };
         let signature = variant.signature(unit);
-        let (mut body, mut known) = derivative_thunks::begin_variant(&signature);
-        if plan.iter().any(|key| matches!(key, Key::Shadow(i, _) if !known.contains_key(key) && unit.types.is_ptr(params[*i]))) {
+        let (mut body, mut known) = begin_variant(&signature);
+        if plan.iter().any(|key| matches!(key, SignaturePart::Shadow(i, _) if !known.contains_key(key) && unit.types.is_ptr(params[*i]))) {
             return bad(unit, "requires the shadow of a pointer that is inactive in this call");
         }
         let mut build = Builder::new(unit, &mut body);
@@ -153,13 +154,13 @@ impl CustomVariantEmitter<'_> {
             });
         }
         let parts = call(&mut build, self.called, place, &args);
-        let primal_args: Vec<Value> = (0..params.len()).map(|i| known[&Key::Primal(i)]).collect();
+        let primal_args: Vec<Value> = (0..params.len())
+            .map(|i| known[&SignaturePart::Primal(i)])
+            .collect();
         if !self.assign_result_roles(&mut build, &params, result, parts, &primal_args, &mut known) {
             return bad(unit, "has the wrong result type");
         }
-        Ok(derivative_thunks::end_variant(
-            unit, variant, &signature, body, &known,
-        ))
+        Ok(end_variant(unit, variant, &signature, body, &known))
     }
 
     /// Returns the role of each parameter of the registered function.
@@ -169,7 +170,7 @@ impl CustomVariantEmitter<'_> {
         params: &[TypeId],
         result: Option<TypeId>,
         taken: &[TypeId],
-    ) -> Option<Vec<Key>> {
+    ) -> Option<Vec<SignaturePart>> {
         let variant = self.variant;
         let forward = variant.mode == Mode::Forward;
         let asked = |i: usize, _: &Unit| match variant.args[i] {
@@ -187,17 +188,17 @@ impl CustomVariantEmitter<'_> {
             let mut keys = Vec::new();
             let mut types = Vec::new();
             for (i, &ty) in params.iter().enumerate() {
-                keys.push(Key::Primal(i));
+                keys.push(SignaturePart::Primal(i));
                 types.push(ty);
                 if shadowed(i, unit) {
-                    keys.push(Key::Shadow(i, 0));
+                    keys.push(SignaturePart::Shadow(i, 0));
                     types.push(ty);
                 }
             }
             if variant.mode == Mode::Reverse
                 && let Some(ty) = cotangent
             {
-                keys.push(Key::Cotangent(0));
+                keys.push(SignaturePart::Cotangent(0));
                 types.push(ty);
             }
             if types == taken {
@@ -205,7 +206,7 @@ impl CustomVariantEmitter<'_> {
             }
             types.push(ptr);
             if variant.mode == Mode::Reverse && types == taken {
-                keys.push(Key::Tape);
+                keys.push(SignaturePart::Tape);
                 return Some(keys);
             }
         }
@@ -220,14 +221,17 @@ impl CustomVariantEmitter<'_> {
         result: Option<TypeId>,
         parts: Vec<Value>,
         primal_args: &[Value],
-        known: &mut Parts,
+        known: &mut SignatureParts,
     ) -> bool {
         let types: Vec<TypeId> = parts.iter().map(|v| build.body.ty(*v)).collect();
         let ptr = build.unit.types.ptr();
-        let expected: Vec<Vec<(Key, TypeId)>> = match self.variant.mode {
+        let expected: Vec<Vec<(SignaturePart, TypeId)>> = match self.variant.mode {
             Mode::Augmented => {
-                let own: Vec<_> = result.map(|ty| (Key::Result, ty)).into_iter().collect();
-                let with_tape = [vec![(Key::Tape, ptr)], own.clone()].concat();
+                let own: Vec<_> = result
+                    .map(|ty| (SignaturePart::Result, ty))
+                    .into_iter()
+                    .collect();
+                let with_tape = [vec![(SignaturePart::Tape, ptr)], own.clone()].concat();
                 let mut list = vec![with_tape, own];
                 // A function of floats alone may run again for its own result.
                 let numbers = params.iter().all(|ty| !build.unit.types.is_ptr(*ty));
@@ -239,14 +243,15 @@ impl CustomVariantEmitter<'_> {
                 let active = |i: &usize| self.variant.args[*i] == ArgActivity::Active;
                 let list = |keep: &dyn Fn(&usize) -> bool| {
                     let kept = (0..params.len()).filter(keep);
-                    kept.map(|i| (Key::Adjoint(i, 0), params[i])).collect()
+                    kept.map(|i| (SignaturePart::Adjoint(i, 0), params[i]))
+                        .collect()
                 };
                 vec![list(&active), list(&numbers)]
             }
             Mode::Forward => {
                 let tangent = result.filter(|ty| carries_float(build.unit, *ty));
-                let tangent = tangent.map(|ty| (Key::ResultShadow(0), ty));
-                let own = result.map(|ty| (Key::Result, ty));
+                let tangent = tangent.map(|ty| (SignaturePart::ResultShadow(0), ty));
+                let own = result.map(|ty| (SignaturePart::Result, ty));
                 let both = own.into_iter().chain(tangent).collect();
                 let mut list = vec![both];
                 let numbers = params.iter().all(|ty| !build.unit.types.is_ptr(*ty));
@@ -254,18 +259,19 @@ impl CustomVariantEmitter<'_> {
                 list
             }
         };
-        let fits =
-            |list: &&Vec<(Key, TypeId)>| list.iter().map(|(_, ty)| *ty).eq(types.iter().copied());
+        let fits = |list: &&Vec<(SignaturePart, TypeId)>| {
+            list.iter().map(|(_, ty)| *ty).eq(types.iter().copied())
+        };
         let Some(list) = expected.iter().find(fits) else {
             return false;
         };
-        let keys: Vec<Key> = list.iter().map(|(key, _)| *key).collect();
+        let keys: Vec<SignaturePart> = list.iter().map(|(key, _)| *key).collect();
         known.extend(keys.into_iter().zip(parts));
         let misses = self.variant.primal_result && result.is_some();
         let runs = matches!(self.variant.mode, Mode::Forward | Mode::Augmented);
-        if misses && !known.contains_key(&Key::Result) && runs {
+        if misses && !known.contains_key(&SignaturePart::Result) && runs {
             let call = build.call(self.variant.func, primal_args);
-            known.insert(Key::Result, build.body.result(call));
+            known.insert(SignaturePart::Result, build.body.result(call));
         }
         true
     }

@@ -10,18 +10,19 @@ use super::c_layout::{self, CParameter, NAMELESS};
 use super::c_names;
 use super::calls::frame_memory;
 use super::header::CTypes;
+use super::in_kernels::is_of_gpu;
 use super::{Roots, SourceArgument, source_arguments};
-use crate::in_kernels::is_of_gpu;
 use crate::wire::reply::{Argument, Derivative, ResultPart, Role};
 use crate::wire::request::{GradRequest, Mode};
 use gradus_ad::{
     ArgActivity, ParamRole, ResultActivity, ResultRole, Signature, Variant, carries_float,
 };
-use gradus_analysis::{CallGraph, Effects, indirect_outputs};
+use gradus_analysis::{Analyses, Effects, indirect_outputs};
 use gradus_ir::{
     Attr, AttrSet, AttrValue, Body, Builder, Code, Diagnostic, FuncId, Linkage, Severity, TypeId,
     Unit, Value,
 };
+use std::rc::Rc;
 
 /// The context of a request.
 pub(crate) struct RequestContext<'a> {
@@ -53,10 +54,11 @@ pub(crate) struct WrappedDerivative {
 /// Arguments that do not exist or cannot be active, a symbol already defined, a target with an unknown ABI.
 pub(crate) fn wrap(
     unit: &mut Unit,
+    analyses: &mut Analyses,
     setting: &RequestContext<'_>,
     roots: &mut Roots,
 ) -> Result<WrappedDerivative, Vec<Diagnostic>> {
-    let (args, notes) = activities(unit, setting)?;
+    let (args, notes) = activities(unit, analyses, setting)?;
     let one = |d| vec![d];
     let variant = variant(unit, setting, args).map_err(one)?;
     let name = symbol(unit, setting).map_err(one)?;
@@ -123,6 +125,7 @@ fn symbol(unit: &Unit, setting: &RequestContext<'_>) -> Result<String, Diagnosti
 /// Returns the activity of each parameter, and notes about activities chosen for the user.
 fn activities(
     unit: &Unit,
+    analyses: &mut Analyses,
     setting: &RequestContext<'_>,
 ) -> Result<(Vec<ArgActivity>, Vec<Diagnostic>), Vec<Diagnostic>> {
     let arguments = source_arguments(unit, setting.primal);
@@ -130,7 +133,7 @@ fn activities(
     let (inactive, others) = find_all(unit, setting, &arguments, &setting.request.inactive);
     findings.extend(others);
     let params = unit.param_types(unit.functions[setting.primal].ty);
-    let written = ParameterWrites::of(unit, setting.primal);
+    let written = ParameterWrites::of(unit, analyses, setting.primal);
     let mut notes = Vec::new();
     let mut activities = vec![ArgActivity::Const; params.len()];
     for (number, argument) in arguments.iter().enumerate() {
@@ -222,19 +225,19 @@ fn find_all(
 struct ParameterWrites<'a> {
     unit: &'a Unit,
     func: FuncId,
-    effects: Effects,
+    effects: Rc<Effects>,
     /// For each parameter, true if floats are written to memory reached through pointers loaded from the
     /// pointee.
     written_through_loaded_pointers: Vec<bool>,
 }
 
 impl<'a> ParameterWrites<'a> {
-    fn of(unit: &'a Unit, func: FuncId) -> Self {
-        let closure = CallGraph::of(unit, &[func]);
+    fn of(unit: &'a Unit, analyses: &mut Analyses, func: FuncId) -> Self {
+        let closure = analyses.call_graph(unit, &[func]);
         ParameterWrites {
             unit,
             func,
-            effects: Effects::of(unit, &closure),
+            effects: analyses.effects_over(unit, &closure),
             written_through_loaded_pointers: indirect_outputs(unit, &closure, func),
         }
     }

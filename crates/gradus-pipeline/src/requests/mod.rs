@@ -13,6 +13,8 @@ pub(crate) mod calls;
 pub(crate) mod custom_derivatives;
 pub(crate) mod grad;
 pub(crate) mod header;
+pub(crate) mod in_kernels;
+pub(crate) mod symbol_lookup;
 
 use gradus_ad::{Mode, Variant};
 use gradus_ir::{Code, Diagnostic, FuncId, SourceSpan, Unit};

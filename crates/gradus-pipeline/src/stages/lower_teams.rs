@@ -6,14 +6,19 @@
 //! number of ranks run serially if that number is 1 ([`gradus_par::guard_by_team_size`]). Such a loop may be right for a
 //! single thread only, and the number of threads may differ when the reverse pass runs.
 
-use gradus_analysis::{CallGraph, Effects};
-use gradus_edit::inline_call;
-use gradus_ir::{Body, FuncId, Op, Unit};
+use crate::run::{StagePass, StageRun};
+use gradus_analysis::{Analyses, Effects, Stage};
+use gradus_ir::{Body, FuncId, Unit};
 use std::collections::HashSet;
 
-/// Maximum depth of nested calls to inline, and maximum number of ops of an inlined function.
-const CALL_DEPTH_MAX: usize = 3;
-const INLINED_OPS_MAX: usize = 6000;
+/// The row of the pass.
+pub(crate) const PASS: StagePass = StagePass {
+    name: "lower-teams",
+    stage: Stage::Unit,
+    switch: None,
+    about: "lowers teams in differentiated code to loops over ranks",
+    run: StageRun::Step,
+};
 
 /// The outcome for the teams of some functions.
 pub(crate) struct Teams {
@@ -28,16 +33,17 @@ pub(crate) struct Teams {
 /// reached from regions, have one rank and stay.
 pub(crate) fn to_loops(
     unit: &mut Unit,
+    analyses: &mut Analyses,
     functions: &[FuncId],
     nested: &HashSet<FuncId>,
     open: bool,
 ) -> Teams {
     let asking = match open {
-        true => gradus_par::loops_depending_on_team_size(unit, functions),
+        true => gradus_par::loops_depending_on_team_size(unit, analyses, functions),
         false => None,
     };
     let open = asking.is_some();
-    let effects = Effects::of(unit, &CallGraph::of(unit, functions));
+    let effects = analyses.effects(unit, functions);
     let waiting = gradus_par::functions_that_wait(unit);
     let mut changed = Vec::new();
     for &func in functions.iter().filter(|func| !nested.contains(func)) {
@@ -109,7 +115,7 @@ fn lower_body_teams(
     for team in gradus_par::teams(unit, body, stated) {
         let before = made.body.clone();
         let body = &mut made.body;
-        take_in(unit, body, func, team, waiting);
+        gradus_par::inline_into_team(unit, body, func, team, waiting);
         let is_cut = gradus_par::team_to_rank_code(unit, body, team, waiting)
             && gradus_gpu::team_to_loops(unit, body, func, team, effects);
         if !is_cut {
@@ -119,23 +125,4 @@ fn lower_body_teams(
         made.all &= is_cut;
     }
     made
-}
-
-/// Inlines callees into a team if they contain synchronisation, worksharing or rank queries.
-fn take_in(unit: &mut Unit, body: &mut Body, func: FuncId, team: Op, waiting: &HashSet<FuncId>) {
-    for _ in 0..CALL_DEPTH_MAX {
-        let calls = body.walk(body.op_regions(team)[0]).filter_map(|op| {
-            let callee = unit.callee(body, op)?;
-            (callee != func && waiting.contains(&callee)).then_some((op, callee))
-        });
-        let calls: Vec<(Op, FuncId)> = calls.collect();
-        let taken = calls.into_iter().filter(|&(call, callee)| {
-            let code = unit.functions[callee].body.as_deref().cloned();
-            let short = code.filter(|code| code.walk(code.root()).nth(INLINED_OPS_MAX).is_none());
-            short.is_some_and(|code| inline_call(unit, body, call, callee, &code).is_ok())
-        });
-        if taken.count() == 0 {
-            return;
-        }
-    }
 }

@@ -3,7 +3,7 @@
 //! `if c { yield p + n } else { yield p }` becomes `p + (c ? n : 0)`, which reduction analysis recognises as
 //! a sum. Handles integers and addresses only: adding zero may change a float.
 
-use crate::PassContext;
+use gradus_analysis::PassContext;
 use gradus_edit::{is_speculatable, remove_dead_defs};
 use gradus_ir::{BinaryOp, Body, Builder, Op, OpKind, Region, Unit, Value};
 

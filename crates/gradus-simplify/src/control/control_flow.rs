@@ -1,8 +1,8 @@
 //! Simplifies structured control flow: branches on constants, empty branches, merges of equal values, loops
 //! with zero or one iteration.
 
-use crate::PassContext;
 use crate::scalar::constants::integer_splat;
+use gradus_analysis::PassContext;
 use gradus_edit::{is_speculatable, remove_dead_defs};
 use gradus_ir::{Body, Builder, Op, OpKind, Region, Unit, Value};
 

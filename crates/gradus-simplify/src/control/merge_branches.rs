@@ -6,7 +6,7 @@
 //! pass. The pass clones the ops between both branches into the arms of a single branch. Most of these ops
 //! test the same condition, hence each copy retains one arm.
 
-use crate::PassContext;
+use gradus_analysis::PassContext;
 use gradus_edit::{ValueMap, clone_op_within, clone_ops_within};
 use gradus_ir::externals::{ExternalFn, MemoryFn};
 use gradus_ir::{Body, Builder, Op, OpKind, Region, Unit, Value};

@@ -1,7 +1,6 @@
 //! Read-only structured ops and calls, which LICM may move as a whole.
 
-use crate::PassContext;
-use gradus_analysis::{AccessKind, MemoryAccess, MemoryRegion};
+use gradus_analysis::{AccessKind, MemoryAccess, MemoryRegion, PassContext};
 use gradus_edit::is_pure;
 use gradus_ir::{Body, Op, OpKind, Region, Unit, Value};
 use std::collections::HashSet;

@@ -21,9 +21,8 @@
 //!
 //! Runs in the simplification of bodies to differentiate; the primal program is unchanged.
 
-use crate::PassContext;
 use crate::scalar::dce;
-use gradus_analysis::{Alias, Clobbers, ExitClobbers};
+use gradus_analysis::{Alias, Clobbers, ExitClobbers, PassContext};
 use gradus_edit::{
     CarriedValue, MinMax, ReductionKind, ValueMap, carried_value, clone_op_within, is_pure,
 };

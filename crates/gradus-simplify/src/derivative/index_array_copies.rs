@@ -22,9 +22,8 @@
 //!
 //! Runs before reverse-mode differentiation, on bodies without other users.
 
-use crate::PassContext;
 use crate::loops::unswitch::version_loop;
-use gradus_analysis::{Alias, Clobbers, ExitClobbers, MemoryAccess};
+use gradus_analysis::{Alias, Clobbers, ExitClobbers, MemoryAccess, PassContext};
 use gradus_edit::{ValueMap, clone_op_within, is_speculatable};
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{

@@ -18,8 +18,7 @@
 //!
 //! Runs only on bodies to differentiate; an executed program keeps its execution time.
 
-use crate::PassContext;
-use gradus_analysis::{AccessKind, Alias, Clobbers, ExitClobbers, Object};
+use gradus_analysis::{AccessKind, Alias, Clobbers, ExitClobbers, Object, PassContext};
 use gradus_edit::is_pure;
 use gradus_ir::externals::{CompilerIntrinsic, ExternalFn, MemoryFn};
 use gradus_ir::{Body, Builder, CastOp, IntPredicate, Op, OpKind, Region, Unit, Value};

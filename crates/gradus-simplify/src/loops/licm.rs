@@ -19,12 +19,13 @@
 //!
 //! All decisions refer to the unchanged body; a table records the future position of each moved op.
 
-use crate::PassContext;
 use crate::control::read_only_regions;
 use crate::loops::entry_guard;
 use crate::memory::errno;
 use crate::memory::errno::{Errno, any_position_within};
-use gradus_analysis::{AccessKind, Alias, Clobbers, ExitClobbers, MemoryAccess, MemoryRegion};
+use gradus_analysis::{
+    AccessKind, Alias, Clobbers, ExitClobbers, MemoryAccess, MemoryRegion, PassContext,
+};
 use gradus_edit::{holds_at, is_dereferenceable, is_pure, is_speculatable};
 use gradus_ir::externals::{ExternalFn, MathFn};
 use gradus_ir::mutant::{Mutant, is_planted};

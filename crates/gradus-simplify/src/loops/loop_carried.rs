@@ -7,8 +7,8 @@
 //! The initial value of a sum of squares changes from 0 to −0. A square is never −0, hence the first sum is
 //! unchanged. LLVM removes an addition of −0 after unrolling, but not an addition of 0.
 
-use crate::PassContext;
 use crate::scalar::constants::{float_constant, float_splat, integer_splat};
+use gradus_analysis::PassContext;
 use gradus_edit::is_always_one_of;
 use gradus_ir::externals::{ExternalFn, MathFn};
 use gradus_ir::{BinaryOp, Body, Builder, FloatKind, Op, OpKind, Region, Unit, Value};

@@ -13,9 +13,8 @@
 //!
 //! Runs after differentiation and after loop reversal.
 
-use crate::PassContext;
 use crate::loops::unswitch::version_loop;
-use gradus_analysis::{Alias, affine};
+use gradus_analysis::{Alias, PassContext, affine};
 use gradus_ir::externals::{ExternalFn, MathFn};
 use gradus_ir::{Body, Builder, Flags, IntPredicate, Op, OpKind, Region, Type, Unit, Value};
 

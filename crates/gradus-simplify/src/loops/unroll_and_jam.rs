@@ -14,8 +14,7 @@
 //! Source: unroll-and-jam (Callahan, Carr, Kennedy, *Improving register allocation for subscripted
 //! variables*, 1990), restricted to sums.
 
-use crate::PassContext;
-use gradus_analysis::Alias;
+use gradus_analysis::{Alias, PassContext};
 use gradus_edit::{ValueMap, clone_op_within, clone_ops_within};
 use gradus_ir::externals::{ExternalFn, MathFn};
 use gradus_ir::{BinaryOp, Body, Builder, Flags, Op, OpKind, Region, Type, Unit, Value};

@@ -5,8 +5,8 @@
 //! original loop. The loop without comparisons can be vectorised and converted by scatter-to-gather. One
 //! condition covers all comparisons of a loop, hence the code size only doubles.
 
-use crate::PassContext;
 use crate::control::control_flow::replace_by_known_arm;
+use gradus_analysis::PassContext;
 use gradus_edit::{ValueMap, clone_op_within};
 use gradus_ir::{BinaryOp, Body, Builder, IntPredicate, Op, OpKind, Unit, Value};
 

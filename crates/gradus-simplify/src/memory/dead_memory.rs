@@ -6,7 +6,7 @@
 //! be compared with null, because an unused allocation may be assumed to succeed. A parallel loop with no
 //! other stores becomes empty, hence dead.
 
-use crate::PassContext;
+use gradus_analysis::PassContext;
 use gradus_edit::{is_removable, remove_dead_defs};
 use gradus_ir::externals::{CompilerIntrinsic, ExternalFn, MemoryFn};
 use gradus_ir::mutant::{Mutant, is_planted};

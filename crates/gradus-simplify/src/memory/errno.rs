@@ -4,8 +4,7 @@
 //! call with equal arguments if no store to `errno` lies in between (`errno = 0`). If the body reads `errno`,
 //! no other call in between may set `errno` either.
 
-use crate::PassContext;
-use gradus_analysis::{AccessKind, Alias, MemoryRegion};
+use gradus_analysis::{AccessKind, Alias, MemoryRegion, PassContext};
 use gradus_ir::{Body, Op, OpKind, Unit};
 
 /// Positions of the ops that access `errno`, in program order.

@@ -8,11 +8,12 @@
 //! conflict, hence the memory that a task may change counts as clobbered at its spawn, and a sync clobbers
 //! nothing more.
 
-use crate::PassContext;
 use crate::control::read_only_regions;
 use crate::memory::errno;
 use crate::memory::errno::Errno;
-use gradus_analysis::{AccessKind, Alias, Clobbers, ExitClobbers, MemoryAccess, is_loop};
+use gradus_analysis::{
+    AccessKind, Alias, Clobbers, ExitClobbers, MemoryAccess, PassContext, is_loop,
+};
 use gradus_edit::remove_dead_defs;
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{Body, Builder, CastOp, Op, OpKind, Type, TypeId, Unit, Value};

@@ -10,8 +10,7 @@
 //!
 //! Runs last, after differentiation.
 
-use crate::PassContext;
-use gradus_analysis::{AccessKind, Alias, Object, ObjectId};
+use gradus_analysis::{AccessKind, Alias, Object, ObjectId, PassContext};
 use gradus_ir::externals::{ExternalFn, MemoryFn};
 use gradus_ir::{Body, Builder, IntPredicate, Op, Unit, Use, Value};
 

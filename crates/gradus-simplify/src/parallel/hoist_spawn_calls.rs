@@ -4,11 +4,10 @@
 //! concurrently; a race-free program therefore does not write the memory that the call reads. A single call
 //! is less work than two concurrent calls.
 
-use crate::PassContext;
 use crate::control::read_only_regions;
 use crate::memory::errno;
 use crate::memory::errno::Errno;
-use gradus_analysis::{AccessKind, Alias, Clobbers, ExitClobbers};
+use gradus_analysis::{AccessKind, Alias, Clobbers, ExitClobbers, PassContext};
 use gradus_edit::is_pure;
 use gradus_ir::externals::ExternalFn;
 use gradus_ir::{Body, Flags, Op, OpKind, Unit};

@@ -6,7 +6,7 @@
 //! An `if` whose arms contain only pure ops merges with an available `if` on the same condition with
 //! equivalent arms.
 
-use crate::PassContext;
+use gradus_analysis::PassContext;
 use gradus_edit::is_pure;
 use gradus_ir::{Body, Op, OpKind, TypeId, Unit, Value};
 use std::collections::{HashMap, HashSet};

@@ -5,7 +5,7 @@
 //! the arms yield for the result. A live carried value keeps its initial and next value. A live task keeps
 //! the syncs of its scope. Dead results, parameters and carried values of live ops are removed.
 
-use crate::PassContext;
+use gradus_analysis::PassContext;
 use gradus_edit::is_removable;
 use gradus_ir::{Body, Definition, Entity, Op, OpKind, Region, Unit, Value};
 

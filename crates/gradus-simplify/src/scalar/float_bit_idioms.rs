@@ -5,11 +5,11 @@
 //!   under a mask.
 //! - The bits of a vector element are extracted from the float vector.
 
-use crate::PassContext;
 use crate::scalar::constants::{float_constant, integer_splat};
 use crate::scalar::sign_masks;
 use crate::scalar::signs;
 use crate::scalar::signs::Loads;
+use gradus_analysis::PassContext;
 use gradus_edit::remove_dead_defs;
 use gradus_ir::{
     AttrSet, BinaryOp, Body, Builder, CastOp, FloatKind, Op, OpKind, Type, TypeId, Unit, Value,

@@ -3,10 +3,10 @@
 //! Visits ops in program order; replacing an op revisits its users. Identities are exact: signed zeros, NaNs
 //! and rounding are preserved unless the op's fast-math flags permit changes.
 
-use crate::PassContext;
 use crate::scalar::constants::integer_splat;
 use crate::scalar::fold_float;
 use crate::scalar::fold_integer;
+use gradus_analysis::PassContext;
 use gradus_edit::remove_dead_defs;
 use gradus_ir::{BinaryOp, Body, Builder, ConstId, ConstKind, Op, OpKind, Unit, Value};
 

@@ -7,8 +7,8 @@
 //! condition. The increment of the outer loop then lies in an arm of a branch. The pass exposes the increment
 //! to the induction analysis again.
 
-use crate::PassContext;
 use crate::scalar::constants::integer_splat;
+use gradus_analysis::PassContext;
 use gradus_ir::{Body, Builder, Op, OpKind, Region, Unit, Use, Value};
 
 /// Maximum number of uses inspected per branch.

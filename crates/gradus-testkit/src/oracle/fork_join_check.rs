@@ -8,11 +8,10 @@
 use crate::generate::ForkJoinProgram;
 use crate::run::pool::{Pool, empty_host, options_with_eager_forks};
 use crate::run::verdict::Verdict;
-use gradus_analysis::{AliasOptions, CallGraph, Effects};
+use gradus_analysis::{AliasOptions, Analyses, CallGraph, Effects, PassContext};
 use gradus_interp::{Machine, Options};
 use gradus_ir::{Flags, FuncId, Linkage, Unit, parse, verify};
 use gradus_llvm::{Host, OptLevel, Pipeline};
-use gradus_simplify::PassContext;
 
 /// The route of a batch of programs before lowering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +82,7 @@ pub fn check_fork_join(
     let mut lowered = changed.clone();
     let options = options_with_eager_forks(if way.small_loops_serial { 2000 } else { 0 });
     let all = with_bodies(&lowered);
-    gradus_par::lower(&mut lowered, &all, &options);
+    gradus_par::lower(&mut lowered, &mut Analyses::default(), &all, &options);
     check_verifier(&lowered)?;
     let level = way.optimised.then_some(OptLevel::O3);
     let pool = Pool::load_into(host, &lowered, &names, level)?;
@@ -155,7 +154,7 @@ fn round_trip_intrinsics(unit: &Unit) -> Result<(Host, Unit), String> {
         target: gradus_par::Target::Intrinsics,
         ..options_with_eager_forks(0)
     };
-    gradus_par::lower(&mut written, &all, &options);
+    gradus_par::lower(&mut written, &mut Analyses::default(), &all, &options);
     check_verifier(&written)?;
     let mut host = empty_host(&written);
     host.export_all(&written).map_err(|d| d.to_string())?;
@@ -198,7 +197,12 @@ pub(crate) fn prepare(unit: &mut Unit, way: &ForkJoinWay) -> Result<(), String> 
     if way.fused {
         gradus_par::merge_branches_around_loops(unit, &functions);
         simplify(unit, &functions);
-        gradus_par::fuse_parallel_loops(unit, &functions, &AliasOptions::default());
+        gradus_par::fuse_parallel_loops(
+            unit,
+            &mut Analyses::default(),
+            &functions,
+            &AliasOptions::default(),
+        );
         check_verifier(unit)?;
         simplify(unit, &functions);
     }

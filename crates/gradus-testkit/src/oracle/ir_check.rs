@@ -14,7 +14,7 @@ use crate::run::verdict::Verdict;
 use gradus_interp::{Machine, Options as Limits, ReplayMode, TrapKind, Value};
 use gradus_ir::{Diagnostic, Layout, Unit, parse, verify};
 use gradus_llvm::{Host, OptLevel};
-use gradus_pipeline::{Derivative, Level, Options, Role, SWITCHES};
+use gradus_pipeline::{Derivative, Level, Options, Role, switches};
 
 /// The route of a batch of programs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,7 +33,10 @@ impl WideRoute {
     pub fn of(batch: u64) -> WideRoute {
         let half = batch as usize / 2;
         let off = match batch % 2 {
-            0 => Some(SWITCHES[half % SWITCHES.len()]),
+            0 => {
+                let switches = switches();
+                Some(switches[half % switches.len()])
+            }
             _ => None,
         };
         WideRoute {
@@ -48,6 +51,8 @@ impl WideRoute {
         Options {
             skip_early: self.skip_early_pipeline,
             skip_late: true,
+            // Also compares each cached analysis with a new one.
+            verify_each: true,
             // Loops are recomputed wherever possible: in random programs it rarely pays.
             off: (self.off.into_iter())
                 .chain((!self.optimised).then_some("recompute-loops-cost"))

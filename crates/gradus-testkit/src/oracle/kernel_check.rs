@@ -9,10 +9,10 @@
 
 use crate::oracle::fork_join_check::{check_verifier, with_bodies};
 use crate::{Pool, options_with_eager_forks};
-use gradus_analysis::{AliasOptions, CallGraph, Effects};
+use gradus_analysis::{AliasOptions, Analyses, CallGraph, Effects, PassContext};
 use gradus_interp::{Machine, Options};
 use gradus_ir::{BarrierScope, OpKind, SpmdKind, Unit, parse, print};
-use gradus_simplify::{PassContext, simplify};
+use gradus_simplify::simplify;
 use std::collections::BTreeSet;
 
 fn interpreted(unit: &Unit, random_order: Option<u64>) -> Result<i64, String> {
@@ -102,7 +102,7 @@ pub fn effective_passes(text: &str) -> Result<BTreeSet<&'static str>, String> {
         let functions = with_bodies(&unit);
         let effects = Effects::of(&unit, &CallGraph::of(&unit, &functions));
         for func in functions {
-            let facts = gradus_gpu::Facts {
+            let facts = PassContext {
                 function: Some(func),
                 effects: &effects,
                 alias: &alias,
@@ -170,7 +170,12 @@ pub fn check_kernel(text: &str, compiled: bool) -> Result<[usize; 2], String> {
         }
         if compiled && first {
             let ids = with_bodies(&after);
-            gradus_par::lower(&mut after, &ids, &options_with_eager_forks(0));
+            gradus_par::lower(
+                &mut after,
+                &mut Analyses::default(),
+                &ids,
+                &options_with_eager_forks(0),
+            );
             check_verifier(&after)?;
             let given = Pool::load(&after, &["f"], None)?.call("f", 3)?;
             if given != meant {

@@ -137,6 +137,8 @@ impl SerialAndParallel {
         let subjects: Vec<Subject> = subjects.collect();
         let options = |parallel: bool| Options {
             skip_late: true,
+            // Also compares each cached analysis with a new one.
+            verify_each: true,
             parallel,
             few_adds: true,
             dump_after: match parallel {

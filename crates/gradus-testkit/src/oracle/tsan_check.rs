@@ -12,6 +12,7 @@ use crate::oracle::fork_join_check::{
 };
 use crate::run::pool::{empty_host, options_with_eager_forks};
 use crate::run::verdict::Verdict;
+use gradus_analysis::Analyses;
 use gradus_ir::{Attr, AttrValue, BinaryOp, Body, Builder, Op, OpKind, RmwOp, Unit};
 use std::fmt::Write;
 use std::path::Path;
@@ -90,7 +91,12 @@ fn built(
     enable_tsan(&mut lowered);
     prepare(&mut lowered, way)?;
     let all = with_bodies(&lowered);
-    gradus_par::lower(&mut lowered, &all, &options_with_eager_forks(0));
+    gradus_par::lower(
+        &mut lowered,
+        &mut Analyses::default(),
+        &all,
+        &options_with_eager_forks(0),
+    );
     enable_tsan(&mut lowered);
     check_verifier(&lowered)?;
     let mut host = empty_host(&lowered);

@@ -3,7 +3,7 @@
 use gradus_ad::{
     ArgActivity, Mode, Options, ProgramFacts, ResultActivity, Root, Variant, differentiate,
 };
-use gradus_analysis::{AliasOptions, CallGraph};
+use gradus_analysis::{AliasOptions, Analyses};
 use gradus_interp::{Machine, Options as Limits, Value};
 use gradus_ir::{Diagnostic, FuncId, Unit, print_function, verify_function};
 use gradus_testkit::{CELLS, Functions, three_way};
@@ -63,8 +63,8 @@ impl DerivativeOptions {
 }
 
 fn simplify(unit: &mut Unit, roots: &[FuncId]) {
-    let closure = CallGraph::of(unit, roots);
-    gradus_simplify::simplify_closure(unit, &closure, &AliasOptions::default());
+    let alias = AliasOptions::default();
+    gradus_simplify::simplify_reachable(unit, &mut Analyses::default(), roots, &alias);
 }
 
 /// Normalises bodies for differentiation, like the pipeline.
@@ -99,7 +99,7 @@ fn derive(
         args: args.to_vec(),
         result,
     };
-    let facts = ProgramFacts::of(unit, &root).map_err(refused)?;
+    let facts = ProgramFacts::of(unit, &mut Analyses::default(), &root).map_err(refused)?;
     let variant = |mode: &Mode| Variant {
         func,
         mode: *mode,

@@ -1,6 +1,7 @@
 //! Tests of column interchange: legality and profitability.
 
 use crate::{Options, lower};
+use gradus_analysis::Analyses;
 use gradus_ir::{Body, Flags, OpKind, Region, parse, verify};
 
 /// Returns true if lowering interchanges the program's parallel loop with a loop down columns.
@@ -15,7 +16,7 @@ fn is_interchanged_with(code: &str, options: Options) -> bool {
     );
     let mut unit = parse(&text, "program").unwrap_or_else(|e| panic!("{e} {:?}\n{text}", e.labels));
     let f = unit.function("f").expect("it is there");
-    let made = lower(&mut unit, &[f], &options).made;
+    let made = lower(&mut unit, &mut Analyses::default(), &[f], &options).made;
     assert!(verify(&unit).is_empty(), "{}", gradus_ir::print(&unit));
     let bodies = made
         .iter()

@@ -1,7 +1,7 @@
 //! Tests of loop fusion: legality and profitability.
 
 use super::{fuse_parallel_loops, merge_branches_around_loops};
-use gradus_analysis::AliasOptions;
+use gradus_analysis::{AliasOptions, Analyses};
 use gradus_ir::{FuncId, OpKind, Unit, parse, verify};
 
 /// Parses a program with disjoint arrays, an index array, a number and a boolean.
@@ -21,7 +21,12 @@ fn unit(code: &str) -> (Unit, FuncId) {
 fn loops(code: &str) -> usize {
     let (mut unit, f) = unit(code);
     merge_branches_around_loops(&mut unit, &[f]);
-    fuse_parallel_loops(&mut unit, &[f], &AliasOptions::default());
+    fuse_parallel_loops(
+        &mut unit,
+        &mut Analyses::default(),
+        &[f],
+        &AliasOptions::default(),
+    );
     assert!(verify(&unit).is_empty(), "{}", gradus_ir::print(&unit));
     let body = unit.functions[f].body.as_deref().expect("it has code");
     let is_loop = |op: &gradus_ir::Op| matches!(body.kind(*op), OpKind::ParFor { .. });
@@ -212,5 +217,5 @@ fn fusion_requires_race_freedom() {
         race_free: false,
         ..AliasOptions::default()
     };
-    assert!(fuse_parallel_loops(&mut unit, &[f], &options).is_empty());
+    assert!(fuse_parallel_loops(&mut unit, &mut Analyses::default(), &[f], &options).is_empty());
 }

@@ -15,12 +15,11 @@
 //!    add.
 
 use super::all_in;
-use crate::PassContext;
 use crate::derivative::accumulation::two_phase::{atomic_adds_and_calls, chunk_adds_to_plain};
 use crate::derivative::accumulation::two_phase_indirect::{emit_touched_range, needed};
 use crate::derivative::index_array_copies::{INDEX_ABS_MAX, indirect_access};
 use crate::loops::unswitch::version_loop;
-use gradus_analysis::{Alias, Clobbers, ExitClobbers};
+use gradus_analysis::{Alias, Clobbers, ExitClobbers, PassContext};
 use gradus_edit::{ValueMap, clone_op_within};
 use gradus_ir::{
     AttrSet, BinaryOp, Body, Builder, CastOp, Flags, IntPredicate, LocId, Op, OpKind, Unit, Value,

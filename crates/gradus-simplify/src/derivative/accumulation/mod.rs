@@ -10,9 +10,9 @@ mod privatize;
 mod two_phase;
 mod two_phase_indirect;
 
-pub(crate) use crate::derivative::accumulation::privatize::run as run_parts;
+pub(crate) use crate::derivative::accumulation::privatize::run as run_privatize_adds;
 pub use crate::derivative::accumulation::privatize::{PRIVATIZE_ADDS_MIN, privatize_adds};
-pub(crate) use crate::derivative::accumulation::two_phase::run as run_rounds;
+pub(crate) use crate::derivative::accumulation::two_phase::run as run_two_phase_adds;
 pub use crate::derivative::accumulation::two_phase::{PHASES_ADDS_MIN, schedule_in_phases};
 
 use gradus_edit::{

@@ -23,8 +23,8 @@ use super::{
     OPS_MAX, all_in, compute_value, emit_ceil_div, emit_min_remaining, index_like, is_atomic_add,
     may_observe_atomics, move_iterations, replace_loop, trip_count_i64, value_slice,
 };
-use crate::PassContext;
 use crate::loops::unswitch::version_loop;
+use gradus_analysis::PassContext;
 use gradus_edit::ValueMap;
 use gradus_ir::{
     BinaryOp, Body, Builder, CastOp, Flags, FloatKind, FloatPredicate, FuncId, IntPredicate, LocId,

@@ -19,14 +19,13 @@
 //!
 //! Runs after differentiation, after [`crate::derivative::accumulation::privatize`].
 
-use crate::PassContext;
 use crate::derivative::accumulation::{
     OPS_MAX, all_in, carries_only_sums, compute_value, emit_ceil_div, emit_min_remaining,
     has_atomic_adds, injective_indices, is_atomic_add, may_observe_atomics, move_iterations,
     replace_loop, trip_count_i64, two_phase_indirect, value_slice,
 };
 use crate::loops::unswitch::version_loop;
-use gradus_analysis::{Alias, affine};
+use gradus_analysis::{Alias, PassContext, affine};
 use gradus_edit::{ValueMap, emit_min_max, is_pure};
 use gradus_ir::externals::ExternalFn;
 use gradus_ir::{

@@ -18,14 +18,13 @@
 //! 6. A run-time test checks profitability: enough adds.
 
 use super::{all_in, emit_ceil_div, emit_min_remaining, index_like, trip_count_i64};
-use crate::PassContext;
 use crate::derivative::accumulation::injective_indices;
 use crate::derivative::accumulation::two_phase::{
     atomic_adds_and_calls, chunk_adds_to_plain, emit_chunk_length, emit_phases,
 };
 use crate::derivative::index_array_copies::{INDEX_ABS_MAX, indirect_access};
 use crate::loops::unswitch::version_loop;
-use gradus_analysis::{Alias, Clobbers, ExitClobbers, MemoryAccess};
+use gradus_analysis::{Alias, Clobbers, ExitClobbers, MemoryAccess, PassContext};
 use gradus_edit::{ValueMap, clone_op_within, emit_min_max, is_speculatable};
 use gradus_ir::{
     BinaryOp, Body, Builder, CastOp, Definition, Flags, IntPredicate, LocId, Op, OpKind, Unit,

@@ -9,8 +9,7 @@
 
 use super::plan::carried_values_reorder;
 use super::{Add, OPS_MAX, build, match_add};
-use crate::PassContext;
-use gradus_analysis::{Affine, AffineTerm, Alias, BaseValue, MemoryAccess, affine};
+use gradus_analysis::{Affine, AffineTerm, Alias, BaseValue, MemoryAccess, PassContext, affine};
 use gradus_ir::{BinaryOp, Body, Builder, CastOp, IntPredicate, Op, OpKind, Region, Unit, Value};
 
 /// Maximum number of address range pairs tested before a nest.

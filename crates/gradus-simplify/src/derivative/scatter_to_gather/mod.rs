@@ -26,8 +26,7 @@ mod build;
 mod loop_reversal;
 mod plan;
 
-use crate::PassContext;
-use gradus_analysis::Alias;
+use gradus_analysis::{Alias, PassContext};
 use gradus_ir::{BinaryOp, Body, Flags, Op, OpKind, Region, Unit, Value};
 
 /// Maximum number of ops in the loop.

@@ -1,8 +1,7 @@
 //! Decides which adds of a loop to delay, and which accesses to test at run time.
 
 use super::Add;
-use crate::PassContext;
-use gradus_analysis::{Affine, Alias, MemoryAccess, affine};
+use gradus_analysis::{Affine, Alias, MemoryAccess, PassContext, affine};
 use gradus_ir::{BinaryOp, Body, Definition, Flags, Op, OpKind, Region, Unit, Value};
 use std::collections::HashSet;
 

@@ -6,21 +6,31 @@
 //!    subexpressions are then computed once. CSE finds them only here: by the call's alias scopes (axiom
 //!    S1) adjoint stores do not clobber primal loads, hence loaded values survive until the next call.
 
-use crate::inlining::policy::has_equal_target_attributes;
-use crate::stages::simplify;
-use crate::worklist::DerivativeRecord;
+use crate::reports::derivative_record::DerivativeRecord;
+use crate::run::{StagePass, StageRun};
 use gradus_ad::{Mode, Variant, Versions};
-use gradus_analysis::{Alias, AliasOptions, CallGraph, Effects};
+use gradus_analysis::{Alias, AliasOptions, Analyses, Effects, Stage};
 use gradus_ir::{Body, Builder, FuncId, Op, OpKind, Region, Unit};
+use gradus_simplify::has_equal_target_attributes;
 use std::collections::{BTreeMap, HashMap};
 
 /// Maximum number of inlined calls of a derivative per region, and maximum number of ops of the derivative.
 const INLINED_CALLS_MAX: usize = 4;
 const INLINED_OPS_MAX: usize = 1000;
 
+/// The row of the pass.
+pub(crate) const PASS: StagePass = StagePass {
+    name: "rewrite-call-sites",
+    stage: Stage::Unit,
+    switch: None,
+    about: "optimises calls of derivatives in the program's own functions",
+    run: StageRun::Step,
+};
+
 /// Rewrites the calls of derivatives in `callers`.
 pub(crate) fn rewrite_derivative_calls(
     unit: &mut Unit,
+    analyses: &mut Analyses,
     made: &[Vec<DerivativeRecord>],
     callers: &[FuncId],
 ) {
@@ -35,16 +45,16 @@ pub(crate) fn rewrite_derivative_calls(
     let derivatives: Vec<FuncId> = (made.iter().flatten().filter(whole))
         .map(|made| made.func)
         .collect();
-    let effects = Effects::of(unit, &CallGraph::of(unit, callers));
+    let effects = analyses.effects(unit, callers);
     for &caller in callers {
         let Some(mut body) = unit.functions[caller].body.take() else {
             continue;
         };
         call_without_test(unit, (caller, &mut body), &effects, &tested);
-        let taken_in = take_in(unit, (caller, &mut body), &derivatives);
+        let inlined = inline_repeated_calls(unit, (caller, &mut body), &derivatives);
         unit.functions[caller].body = Some(body);
-        if taken_in {
-            simplify::cse_inlined(unit, caller);
+        if inlined {
+            gradus_simplify::cse_inlined_calls(unit, analyses, caller);
         }
     }
 }
@@ -111,7 +121,11 @@ fn call_without_test(
 }
 
 /// Inlines derivatives called several times in a region. Returns true if any call was inlined.
-fn take_in(unit: &mut Unit, (caller, body): (FuncId, &mut Body), derivatives: &[FuncId]) -> bool {
+fn inline_repeated_calls(
+    unit: &mut Unit,
+    (caller, body): (FuncId, &mut Body),
+    derivatives: &[FuncId],
+) -> bool {
     let mut together: BTreeMap<(Region, FuncId), Vec<Op>> = BTreeMap::new();
     for (op, func) in calls(unit, body) {
         if let (Some(region), true) = (body.parent(op), derivatives.contains(&func)) {

@@ -6,7 +6,7 @@
 //! through a launch.
 
 use gradus_ad::Variant;
-use gradus_analysis::CallGraph;
+use gradus_analysis::Analyses;
 use gradus_ir::externals::{ExternalFn, GpuFn, SHARED_DYNAMIC_PREFIX, SHARED_PREFIX};
 use gradus_ir::{Body, Code, ConstKind, Definition, Diagnostic, FuncId, Op, SourceSpan, Unit};
 
@@ -18,11 +18,15 @@ pub(crate) fn is_of_gpu(triple: &str) -> bool {
 }
 
 /// Refuses collective operations of a kernel's threads in a function whose derivative each thread requests.
-pub(crate) fn collective_op_errors(unit: &Unit, variant: &Variant) -> Vec<Diagnostic> {
+pub(crate) fn collective_op_errors(
+    unit: &Unit,
+    analyses: &mut Analyses,
+    variant: &Variant,
+) -> Vec<Diagnostic> {
     if !variant.concurrent {
         return Vec::new();
     }
-    let closure = CallGraph::of(unit, &[variant.func]);
+    let closure = analyses.call_graph(unit, &[variant.func]);
     let of_body = |(func, body): (FuncId, &Body)| {
         let refuse = |(op, what): (Op, String)| {
             let message = format!(

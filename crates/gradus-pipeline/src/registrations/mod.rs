@@ -6,8 +6,8 @@
 //! worklist ([`crate::requests::custom_derivatives`]).
 
 mod contradictions;
+mod marks;
 
-use crate::marks::{self, Marks};
 use crate::requests::calls;
 use crate::requests::custom_derivatives::{CustomDerivatives, Gradient};
 use gradus_ir::externals::{
@@ -20,6 +20,7 @@ use gradus_ir::{
     Unit, Value,
 };
 use gradus_llvm::{Host, InitCell};
+use marks::Marks;
 use std::collections::BTreeSet;
 
 /// The variable with clang's `__attribute__((annotate("…")))` data: function, text, file, line, arguments.

@@ -5,8 +5,11 @@
 //! be inactive at run time (shadow equal to primal), every float is active. A thunk calls the general
 //! variant in place of the requested variant. The shadow of an inactive pointer is the pointer, the tangent
 //! of an inactive float is zero, and unrequested adjoints are dropped.
+//!
+//! Place in the flow: the worklist of gradus-pipeline asks [`VariantCaps`] before each variant. Derivatives that the
+//! program registers are built from the same parts.
 
-use gradus_ad::{
+use crate::variant::{
     ArgActivity, Mode, ParamRole, ResultActivity, ResultRole, Signature, TapeOwner, Variant,
     Versions, carries_float,
 };
@@ -19,59 +22,73 @@ const ACTIVITIES_MAX: usize = 32;
 /// own.
 const OVERWRITTEN_SETS_MAX: usize = 4;
 
-/// A part of a derivative's parameters or results.
+/// A part of a derivative's parameters or results. The last field of a part with lanes is the lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Key {
+pub enum SignaturePart {
+    /// The primal argument.
     Primal(usize),
+    /// The shadow of an argument.
     Shadow(usize, u32),
+    /// The cotangent of the result.
     Cotangent(u32),
+    /// The tape.
     Tape,
+    /// The primal result.
     Result,
+    /// The shadow or tangent of the result.
     ResultShadow(u32),
+    /// The adjoint of an argument.
     Adjoint(usize, u32),
 }
 
-impl Key {
-    pub(crate) fn of(role: ParamRole) -> Key {
+impl SignaturePart {
+    /// Returns the part of a parameter.
+    pub fn of(role: ParamRole) -> SignaturePart {
         match role {
-            ParamRole::Primal(i) => Key::Primal(i),
-            ParamRole::Shadow(i, lane) => Key::Shadow(i, lane),
-            ParamRole::Cotangent(lane) => Key::Cotangent(lane),
-            ParamRole::Tape => Key::Tape,
+            ParamRole::Primal(i) => SignaturePart::Primal(i),
+            ParamRole::Shadow(i, lane) => SignaturePart::Shadow(i, lane),
+            ParamRole::Cotangent(lane) => SignaturePart::Cotangent(lane),
+            ParamRole::Tape => SignaturePart::Tape,
         }
     }
-    pub(crate) fn of_result(role: ResultRole) -> Key {
+    /// Returns the part of a result.
+    pub fn of_result(role: ResultRole) -> SignaturePart {
         match role {
-            ResultRole::Tape => Key::Tape,
-            ResultRole::Primal => Key::Result,
-            ResultRole::Shadow(lane) => Key::ResultShadow(lane),
-            ResultRole::Adjoint(i, lane) => Key::Adjoint(i, lane),
+            ResultRole::Tape => SignaturePart::Tape,
+            ResultRole::Primal => SignaturePart::Result,
+            ResultRole::Shadow(lane) => SignaturePart::ResultShadow(lane),
+            ResultRole::Adjoint(i, lane) => SignaturePart::Adjoint(i, lane),
         }
     }
 }
 
 /// The values of a function under construction, by role.
-pub(crate) type Parts = HashMap<Key, Value>;
+pub type SignatureParts = HashMap<SignaturePart, Value>;
 
 /// Returns an empty body for a variant, and the body's parameters by role.
-pub(crate) fn begin_variant(signature: &Signature) -> (Body, Parts) {
+pub fn begin_variant(signature: &Signature) -> (Body, SignatureParts) {
     let types: Vec<TypeId> = signature.params.iter().map(|(_, ty)| *ty).collect();
     let body = Body::new(&types);
-    let roles = signature.params.iter().map(|(role, _)| Key::of(*role));
+    let roles = signature
+        .params
+        .iter()
+        .map(|(role, _)| SignaturePart::of(*role));
     let parts = roles.zip(body.params().iter().copied()).collect();
     (body, parts)
 }
 
 /// Calls a variant on the known parts and adds the results to `parts`. An unknown pointer shadow is the
 /// pointer itself; any other unknown part is zero.
-pub(crate) fn call_variant(build: &mut Builder<'_>, variant: &Variant, parts: &mut Parts) {
+pub fn call_variant(build: &mut Builder<'_>, variant: &Variant, parts: &mut SignatureParts) {
     let callee = variant.declare(build.unit);
     let signature = variant.signature(build.unit);
     let mut args = Vec::new();
     for (role, ty) in &signature.params {
-        let key = Key::of(*role);
+        let key = SignaturePart::of(*role);
         let own = match key {
-            Key::Shadow(i, _) if build.unit.types.is_ptr(*ty) => parts.get(&Key::Primal(i)),
+            SignaturePart::Shadow(i, _) if build.unit.types.is_ptr(*ty) => {
+                parts.get(&SignaturePart::Primal(i))
+            }
             _ => None,
         };
         args.push(match parts.get(&key).or(own) {
@@ -86,22 +103,22 @@ pub(crate) fn call_variant(build: &mut Builder<'_>, variant: &Variant, parts: &m
             1 => whole,
             _ => build.extract(whole, &[number as u32]),
         };
-        parts.insert(Key::of_result(*role), value);
+        parts.insert(SignaturePart::of_result(*role), value);
     }
 }
 
 /// Ends a variant's function: returns the parts of the signature's results. A missing part is zero.
-pub(crate) fn end_variant(
+pub fn end_variant(
     unit: &mut Unit,
     variant: &Variant,
     signature: &Signature,
     mut body: Body,
-    parts: &Parts,
+    parts: &SignatureParts,
 ) -> FuncId {
     let mut build = Builder::new(unit, &mut body);
     let mut values = Vec::new();
     for (role, ty) in &signature.results {
-        values.push(match parts.get(&Key::of_result(*role)) {
+        values.push(match parts.get(&SignaturePart::of_result(*role)) {
             Some(&value) => value,
             None => build.zero(*ty),
         });
@@ -128,19 +145,19 @@ pub(crate) fn end_variant(
     func
 }
 
-/// Decides which variants of each function get a derivative of their own.
+/// The caps on variants per function: decides which variants get a derivative of their own.
 #[derive(Debug, Default)]
-pub(crate) struct Census {
+pub struct VariantCaps {
     /// Overwritten-after combinations of the arguments, by activities.
     overwritten_by_activities: HashMap<FuncId, BTreeMap<Variant, BTreeSet<Vec<bool>>>>,
 }
 
-impl Census {
+impl VariantCaps {
     /// Returns the variant to use in place of `variant`, or `None` if `variant` gets a derivative of its
     /// own. Beyond the cap of activities the general variant is used, beyond the cap of overwritten-after
     /// combinations the variant with everything overwritten. Both halves of a split derivative get an equal
     /// answer, since the halves share a tape.
-    pub(crate) fn replacement_for(&mut self, unit: &Unit, variant: &Variant) -> Option<Variant> {
+    pub fn replacement_for(&mut self, unit: &Unit, variant: &Variant) -> Option<Variant> {
         let general = general_variant(unit, variant);
         if general == *variant || variant.tape != TapeOwner::Derivative {
             return None;
@@ -202,7 +219,7 @@ fn general_variant(unit: &Unit, variant: &Variant) -> Variant {
 }
 
 /// Emits a variant as a thunk around the general variant.
-pub(crate) fn emit_thunk(unit: &mut Unit, variant: &Variant, general: &Variant) -> FuncId {
+pub fn emit_thunk(unit: &mut Unit, variant: &Variant, general: &Variant) -> FuncId {
     let signature = variant.signature(unit);
     let (mut body, mut parts) = begin_variant(&signature);
     call_variant(&mut Builder::new(unit, &mut body), general, &mut parts);

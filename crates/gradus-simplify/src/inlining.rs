@@ -1,11 +1,13 @@
-//! Inlining policy before parallel regions are outlined.
+//! Inlining of functions before parallel regions are outlined, and before differentiation.
 //!
 //! An outlined region gets its captures through memory. Facts of the caller (constants, known callees,
 //! allocation sites) must be in the body before outlining. Functions with parallel ops are therefore
 //! inlined into their callers while loops are still ops: short functions everywhere, longer functions with
 //! a single caller only, as LLVM does for serial code. Functions hardly longer than a call (accessors
-//! returning addresses, allocators) are inlined at every call ([`take_in_small`]), because calls hide the
+//! returning addresses, allocators) are inlined at every call ([`inline_small_functions`]), because calls hide the
 //! accessed object.
+//!
+//! Place in the flow: gradus-pipeline calls the functions here between two rounds of simplification.
 
 use gradus_analysis::{CallGraph, Nest};
 use gradus_edit::{inline_call, is_pure};
@@ -49,7 +51,7 @@ const WRITES: u64 = 0xaa;
 
 /// Inlines those of `functions` that have parallel ops, callees first, into `callers` and into each other.
 /// Returns the callers with such calls: their bodies are new, or the calls may be moved.
-pub(crate) fn take_in(
+pub fn inline_parallel_functions(
     unit: &mut Unit,
     closure: &CallGraph,
     functions: &[FuncId],
@@ -132,7 +134,7 @@ fn inlinable_body(unit: &Unit, func: FuncId, calls: usize) -> Option<Body> {
 }
 
 /// Inlines the small functions of a closure into `functions`. Returns the functions with new bodies.
-pub(crate) fn take_in_small(
+pub fn inline_small_functions(
     unit: &mut Unit,
     closure: &CallGraph,
     functions: &[FuncId],
@@ -182,7 +184,7 @@ fn inline_small_calls(
 
 /// Inlines straight-line functions called in loops of `functions`, callees first. A call that is not
 /// inlined needs a separate tape block per iteration. Functions for which `kept` holds stay calls.
-pub(crate) fn take_in_straight(
+pub fn inline_straight_line_functions(
     unit: &mut Unit,
     closure: &CallGraph,
     functions: &[FuncId],
@@ -196,7 +198,7 @@ pub(crate) fn take_in_straight(
 
 /// Inlines short functions with parallel ops at calls in loops of a closure, callees first. The loop then
 /// shows its iterations' memory accesses. Returns the functions with new bodies.
-pub(crate) fn take_in_short(
+pub fn inline_parallel_functions_in_loops(
     unit: &mut Unit,
     closure: &CallGraph,
     functions: &[FuncId],
@@ -210,7 +212,7 @@ pub(crate) fn take_in_short(
 
 /// Returns true if `func` may be inlined into `caller`: equal target attributes, no `noinline`, no
 /// `optnone`.
-pub(crate) fn has_equal_target_attributes(unit: &Unit, caller: FuncId, func: FuncId) -> bool {
+pub fn has_equal_target_attributes(unit: &Unit, caller: FuncId, func: FuncId) -> bool {
     let attrs = |func: FuncId| unit.attrs(unit.functions[func].attrs);
     let (into, from) = (attrs(caller), attrs(func));
     let stays_a_call = from.function("noinline").is_some() || into.function("optnone").is_some();
@@ -386,7 +388,10 @@ mod tests {
             .copied()
             .filter(|f| has_parallel_ops(&unit, *f))
             .collect();
-        assert_eq!(take_in(&mut unit, &closure, &forking, &[outer]), [outer]);
+        assert_eq!(
+            inline_parallel_functions(&mut unit, &closure, &forking, &[outer]),
+            [outer]
+        );
         assert!(!calls(&unit, "middle").contains(&"inner".to_string()));
         assert!(!calls(&unit, "outer").contains(&"middle".to_string()));
         // Nested regions stay in separate functions.
@@ -399,7 +404,10 @@ mod tests {
         let closure = CallGraph::of(&unit, &all);
         let of = |unit: &Unit, name: &str| unit.function(name).expect("it is there");
         let callers = [of(&unit, "outer"), of(&unit, "middle"), of(&unit, "again")];
-        assert_eq!(take_in_small(&mut unit, &closure, &callers), callers[..2]);
+        assert_eq!(
+            inline_small_functions(&mut unit, &closure, &callers),
+            callers[..2]
+        );
         assert_eq!(calls(&unit, "middle"), ["inner"]);
         // A loop, a recursive function, a function with stronger attributes than its body, and parallel ops
         // stay calls.

@@ -15,7 +15,7 @@ const OTHER_OPS_MAX: usize = 12;
 const CALL_DEPTH_MAX: usize = 3;
 
 /// Inlines callees into the parallel loops of `functions`.
-pub(crate) fn take_in(unit: &mut Unit, functions: &[FuncId]) {
+pub fn inline_into_parallel_loops(unit: &mut Unit, functions: &[FuncId]) {
     for &func in functions {
         let Some(mut body) = unit.functions[func].body.take() else {
             continue;
