@@ -81,7 +81,7 @@ const EXCEPTIONS: &[Exception] = &[
     ),
     row(
         "crates/gradus-simplify/src/lib.rs",
-        "simplify_closure",
+        "simplify_reachable",
         "the random programs are simplified without the pipeline",
     ),
 ];
