@@ -1,4 +1,5 @@
-//! `cargo xtask test NAME`: selects and runs the tests of one area, without a build of the other packages.
+//! `cargo xtask test NAME`, `cargo xtask bless NAME`: selects and runs the tests of one area, without a build of the
+//! other packages.
 //!
 //! NAME is an exact name or a part of a name. Exact names are a crate (`gradus-ad` or `ad`), a file below a `tests`
 //! folder (`clauses`) and a folder of case pages (`licm`); all crates, files and folders of the name are selected.
@@ -24,11 +25,20 @@ const CLOSE_NAMES_MAX: usize = 8;
 /// Largest number of function names in the description of a selection.
 const SHOWN_FUNCTIONS_MAX: usize = 12;
 
+/// The treatment of expected results that stand in files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExpectedResults {
+    /// A difference is a failure.
+    Check,
+    /// The tests rewrite the files.
+    Rewrite,
+}
+
 /// Runs the tests of the area `name`.
 ///
 /// # Errors
 /// Fails if no name matches, if nextest is missing, or if a test fails.
-pub fn run(name: &str) -> Outcome<()> {
+pub fn run(name: &str, expected: ExpectedResults) -> Outcome<()> {
     let root = workspace::root();
     let mut index = Index::default();
     for file in tree::files(&root)? {
@@ -56,6 +66,9 @@ pub fn run(name: &str) -> Outcome<()> {
     for selection in &selections {
         let mut command = workspace::cargo();
         command.args(selection.arguments());
+        if expected == ExpectedResults::Rewrite {
+            command.env("GRADUS_BLESS", "1");
+        }
         println!("== {}", process::line(&command));
         if process::show(&mut command).is_err() {
             failed.push(selection.words());

@@ -56,8 +56,8 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "bless",
-        arguments: "[FILTER]",
-        summary: "rewrite the expected results of case pages",
+        arguments: "[NAME]",
+        summary: "rewrite case pages and generated pages of the manual: all, or those of one area",
         run: suite::bless,
     },
     Command {

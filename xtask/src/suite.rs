@@ -3,6 +3,7 @@
 //! # Invariants
 //! The last line names the passed and the failed steps.
 
+use crate::area::ExpectedResults;
 use crate::process::{self, Failure, Outcome};
 use crate::{area, gradus, setup, tidy, workspace};
 use std::time::Instant;
@@ -15,7 +16,7 @@ pub fn test(arguments: &[String]) -> Outcome<()> {
     let with_setup = match arguments {
         [] => true,
         [only] if only == "--no-setup" => false,
-        [name] if !name.starts_with('-') => return area::run(name),
+        [name] if !name.starts_with('-') => return area::run(name, ExpectedResults::Check),
         _ => {
             return Err(Failure::new(
                 "usage: cargo xtask test [NAME | --no-setup]; NAME is a crate, a test file, a folder of case pages, or a part of a test function's name",
@@ -58,17 +59,26 @@ pub fn test(arguments: &[String]) -> Outcome<()> {
     report.close()
 }
 
-/// Rewrites the lower half of every case page, or of the pages whose test name contains FILTER.
+/// Rewrites the lower half of case pages and the generated pages of the manual: all, or those of the area NAME.
 ///
 /// # Errors
-/// Fails if the checks of a page fail: a wrong page is not rewritten.
+/// Fails if the checks of a page fail (a wrong page is not rewritten), or if no test matches NAME.
 pub fn bless(arguments: &[String]) -> Outcome<()> {
-    let mut command = workspace::cargo();
-    command
-        .env("GRADUS_BLESS", "1")
-        .args(["test", "--workspace", "--no-fail-fast", "--"])
-        .args(arguments);
-    process::show(&mut command)?;
+    match arguments {
+        [] => {
+            let mut command = workspace::cargo();
+            command
+                .env("GRADUS_BLESS", "1")
+                .args(["test", "--workspace", "--no-fail-fast"]);
+            process::show(&mut command)?;
+        }
+        [name] => area::run(name, ExpectedResults::Rewrite)?,
+        _ => {
+            return Err(Failure::new(
+                "usage: cargo xtask bless [NAME]; NAME is a crate, a test file, a folder of case pages, or a part of a test function's name",
+            ));
+        }
+    }
     println!("\nReview the changes: git diff");
     Ok(())
 }
