@@ -38,7 +38,7 @@ macro_rules! mutants {
                 match self { $(Mutant::$name => stringify!($name)),* }
             }
             /// Returns the program generator that detects the fault.
-            pub fn told_by(self) -> DetectedBy {
+            pub fn detected_by(self) -> DetectedBy {
                 use Mutant::*;
                 match self {
                     AdjacentAcrossHalves | EvenOddLanesSwapped | SignBlendSwapped

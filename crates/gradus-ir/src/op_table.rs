@@ -197,6 +197,10 @@ ops! {
 }
 
 impl OpKind {
+    /// Returns one op per keyword, with neutral data.
+    pub fn prototypes() -> Vec<OpKind> {
+        prototypes().into_iter().map(|(_, kind)| kind).collect()
+    }
     /// Returns the op's keyword in the text form.
     pub fn mnemonic(&self) -> &'static str {
         match self {

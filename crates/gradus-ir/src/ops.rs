@@ -29,10 +29,13 @@ pub enum BinaryOp {
 impl BinaryOp {
     /// Returns whether the operation is a floating-point operation.
     pub fn is_float(self) -> bool {
-        matches!(
-            self,
-            BinaryOp::FAdd | BinaryOp::FSub | BinaryOp::FMul | BinaryOp::FDiv | BinaryOp::FRem
-        )
+        use BinaryOp::*;
+        match self {
+            FAdd | FSub | FMul | FDiv | FRem => true,
+            Add | Sub | Mul | UDiv | SDiv | URem | SRem | Shl | LShr | AShr | And | Or | Xor => {
+                false
+            }
+        }
     }
     /// Returns whether the operation is commutative.
     pub fn is_commutative(self) -> bool {
@@ -462,6 +465,50 @@ pub enum OpKind {
     Foreign(u32),
 }
 
+/// Pattern of all scalar ops: ops on operands alone, without data that refer to memory, without regions and effects.
+/// A match that treats all scalar ops alike names the pattern, and a new scalar op joins this list only.
+#[macro_export]
+macro_rules! scalar_ops {
+    () => {
+        $crate::OpKind::Binary(_)
+            | $crate::OpKind::FNeg
+            | $crate::OpKind::Cast(_)
+            | $crate::OpKind::ICmp(_)
+            | $crate::OpKind::FCmp(_)
+            | $crate::OpKind::Select
+            | $crate::OpKind::ExtractElement
+            | $crate::OpKind::InsertElement
+            | $crate::OpKind::Shuffle(_)
+            | $crate::OpKind::ExtractValue(_)
+            | $crate::OpKind::InsertValue(_)
+    };
+}
+
+/// Pattern of the ops without data besides the operands.
+macro_rules! ops_without_data {
+    () => {
+        OpKind::Binary(_)
+            | OpKind::FNeg
+            | OpKind::Cast(_)
+            | OpKind::Select
+            | OpKind::Freeze
+            | OpKind::ExtractElement
+            | OpKind::InsertElement
+            | OpKind::Call(_)
+            | OpKind::Invoke(_)
+            | OpKind::If
+            | OpKind::Switch(_)
+            | OpKind::Scope
+            | OpKind::Sync
+            | OpKind::Yield
+            | OpKind::Repeat
+            | OpKind::Return
+            | OpKind::Unreachable
+            | OpKind::Resume
+    };
+}
+pub(crate) use ops_without_data;
+
 impl OpKind {
     /// Returns whether the op terminates a region.
     pub fn is_terminator(&self) -> bool {
@@ -471,22 +518,7 @@ impl OpKind {
     /// Returns whether the op computes a deterministic function of the operands without memory access. A
     /// division may still be undefined.
     pub fn is_arithmetic(&self) -> bool {
-        use OpKind::*;
-        matches!(
-            self,
-            Binary(_)
-                | FNeg
-                | Cast(_)
-                | ICmp(_)
-                | FCmp(_)
-                | Select
-                | ExtractElement
-                | InsertElement
-                | Shuffle(_)
-                | ExtractValue(_)
-                | InsertValue(_)
-                | Addr { .. }
-        )
+        matches!(self, scalar_ops!() | OpKind::Addr { .. })
     }
     /// Returns whether the op is a sequential loop: `for` or `loop`.
     pub fn is_loop(&self) -> bool {

@@ -11,7 +11,7 @@ use crate::memory::local_points_to::{Object, ObjectId, PointsToTarget};
 use crate::memory::sync_points::{SyncedAccesses, Waits};
 use crate::scev::poly::BaseValue;
 use gradus_ir::mutant::{Mutant, is_planted};
-use gradus_ir::{AllocaStorage, MetaId, Op, OpKind};
+use gradus_ir::{AllocaStorage, MetaId, Op, OpKind, scalar_ops};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Maximal number of writes inspected per query.
@@ -677,18 +677,8 @@ fn may_exit(alias: &Alias, effects: &Effects, op: Op) -> bool {
         | OpKind::Critical(_) => false,
         // The awaited threads arrive, or the program hangs without differentiation too.
         OpKind::Sync | OpKind::Barrier(_) => false,
-        OpKind::Binary(_)
-        | OpKind::FNeg
-        | OpKind::Cast(_)
-        | OpKind::ICmp(_)
-        | OpKind::FCmp(_)
-        | OpKind::Select
+        scalar_ops!()
         | OpKind::Freeze
-        | OpKind::ExtractElement
-        | OpKind::InsertElement
-        | OpKind::Shuffle(_)
-        | OpKind::ExtractValue(_)
-        | OpKind::InsertValue(_)
         | OpKind::Alloca(_)
         | OpKind::Addr { .. }
         | OpKind::Load(_)

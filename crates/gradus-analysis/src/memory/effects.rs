@@ -11,6 +11,7 @@ use crate::memory::summaries;
 use gradus_ir::externals::{CompilerIntrinsic, ExternalFn, MemoryFn, SystemFn, is_stream_variable};
 use gradus_ir::{
     Access, Body, ConstKind, FuncId, GlobalId, MetaId, Op, OpKind, Type, TypeId, Unit, Value,
+    scalar_ops,
 };
 use std::collections::{BTreeMap, HashMap};
 
@@ -371,18 +372,8 @@ impl Effects {
                 list.place(AccessKind::Write, MemoryRegion::Errno);
                 list.place(AccessKind::Write, MemoryRegion::Inaccessible);
             }
-            OpKind::Binary(_)
-            | OpKind::FNeg
-            | OpKind::Cast(_)
-            | OpKind::ICmp(_)
-            | OpKind::FCmp(_)
-            | OpKind::Select
+            scalar_ops!()
             | OpKind::Freeze
-            | OpKind::ExtractElement
-            | OpKind::InsertElement
-            | OpKind::Shuffle(_)
-            | OpKind::ExtractValue(_)
-            | OpKind::InsertValue(_)
             | OpKind::Alloca(_)
             | OpKind::Addr { .. }
             | OpKind::LandingPad(_) => {}

@@ -3,6 +3,7 @@
 use super::TextError;
 use super::parse::Parser;
 use super::print_kind::access_mut;
+use crate::ops::ops_without_data;
 use crate::{
     AllocaInfo, AllocaStorage, Atomicity, BarrierScope, FloatPredicate, IntPredicate, LandingPad,
     OpKind, ReduceOp, RmwOp, Schedule, SpmdKind,
@@ -94,9 +95,7 @@ impl Parser {
             }
             Critical(name) => *name = self.text()?.into(),
             Foreign(n) => *n = self.number()?,
-            Binary(_) | FNeg | Cast(_) | Select | Freeze | ExtractElement | InsertElement
-            | Call(_) | Invoke(_) | If | Switch(_) | Scope | Sync | Yield | Repeat | Return
-            | Unreachable | Resume => {}
+            ops_without_data!() => {}
         }
         Ok(())
     }

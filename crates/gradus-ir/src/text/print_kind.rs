@@ -2,6 +2,7 @@
 
 use super::lex::quoted;
 use super::print_const::TypePrinter;
+use crate::ops::ops_without_data;
 use crate::{
     Access, AllocaInfo, AllocaStorage, Atomicity, LandingPad, OpKind, ReduceOp, TypeId, Unit,
 };
@@ -85,9 +86,7 @@ impl KindPrinter<'_> {
             Single { nowait, copy } => word_list(&[(*nowait, "nowait"), (*copy, "copy")]),
             Critical(name) => vec![quoted(name)],
             Foreign(n) => vec![n.to_string()],
-            Binary(_) | FNeg | Cast(_) | Select | Freeze | ExtractElement | InsertElement
-            | Call(_) | Invoke(_) | If | Switch(_) | Scope | Sync | Yield | Repeat | Return
-            | Unreachable | Resume => Vec::new(),
+            ops_without_data!() => Vec::new(),
         }
     }
 

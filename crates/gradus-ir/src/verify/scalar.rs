@@ -63,7 +63,8 @@ impl Verifier<'_> {
             ExtractElement | InsertElement | Shuffle(_) => self.lane_op(op, kind),
             ExtractValue(path) => self.member(op, path, None),
             InsertValue(path) => self.member(op, path, Some(self.operand_type(op, 1))),
-            _ => {}
+            Freeze => {}
+            _ => unreachable!("the walk passes scalar ops only"),
         }
     }
 
@@ -198,7 +199,7 @@ fn allowed_flags(kind: &OpKind) -> Flags {
         OpKind::Binary(Add | Sub | Mul | Shl) => wrap,
         OpKind::Binary(UDiv | SDiv | LShr | AShr) => Flags::EXACT,
         OpKind::Binary(Or) => Flags::DISJOINT,
-        OpKind::Binary(FAdd | FSub | FMul | FDiv | FRem) => Flags::FAST,
+        OpKind::Binary(op) if op.is_float() => Flags::FAST,
         OpKind::Cast(CastOp::Trunc) => wrap,
         OpKind::Cast(CastOp::ZExt) => Flags::NNEG,
         OpKind::Cast(CastOp::UIToFP) => Flags::NNEG.with(Flags::FAST),

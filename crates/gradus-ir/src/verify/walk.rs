@@ -5,7 +5,7 @@
 
 use super::{Rule, Verifier};
 use crate::result_types::implied;
-use crate::{Definition, Entity, Op, OpKind, Region, TypeId, Value};
+use crate::{Definition, Entity, Op, OpKind, Region, TypeId, Value, scalar_ops};
 
 /// The context of a region, as required by the rules.
 #[derive(Clone, Copy, Default)]
@@ -108,10 +108,7 @@ impl Verifier<'_> {
         self.flags_fit(op, kind);
         use OpKind::*;
         match kind {
-            Binary(_) | FNeg | Cast(_) | ICmp(_) | FCmp(_) | Select | Freeze | ExtractElement
-            | InsertElement | Shuffle(_) | ExtractValue(_) | InsertValue(_) => {
-                self.scalar(op, kind);
-            }
+            scalar_ops!() | Freeze => self.scalar(op, kind),
             Alloca(_)
             | Load(_)
             | Store(_)

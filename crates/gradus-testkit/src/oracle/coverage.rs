@@ -5,7 +5,7 @@
 
 use crate::generate::math_names;
 use crate::generate::{FEATURES, WideProgram};
-use gradus_ir::{BinaryOp, Body, CastOp, Op, OpKind, Unit};
+use gradus_ir::{Body, CastOp, Op, OpKind, Unit, scalar_ops};
 use std::collections::BTreeMap;
 
 /// The structured ops.
@@ -36,18 +36,8 @@ fn tested_elsewhere(kind: &OpKind) -> Option<&'static str> {
         Foreign(_) => Some("tests of the import: foreign LLVM instructions"),
         Cast(CastOp::AddrSpaceCast | CastOp::PtrToAddr) => Some("programs for other machines"),
         Cast(CastOp::IntToPtr) => Some("refused on active memory"),
-        Binary(_)
-        | FNeg
-        | Cast(_)
-        | ICmp(_)
-        | FCmp(_)
-        | Select
+        scalar_ops!()
         | Freeze
-        | ExtractElement
-        | InsertElement
-        | Shuffle(_)
-        | ExtractValue(_)
-        | InsertValue(_)
         | Alloca(_)
         | Load(_)
         | Store(_)
@@ -67,47 +57,12 @@ fn tested_elsewhere(kind: &OpKind) -> Option<&'static str> {
     }
 }
 
-/// The ops counted by their mnemonic only.
-// table
-const OPS: &[&str] = &[
-    "fneg",
-    "icmp",
-    "fcmp",
-    "select",
-    "freeze",
-    "extractelement",
-    "insertelement",
-    "shuffle",
-    "extractvalue",
-    "insertvalue",
-    "alloca",
-    "load",
-    "store",
-    "addr",
-    "atomicrmw",
-    "cmpxchg",
-    "fence",
-    "call",
-    "if",
-    "switch",
-    "loop",
-    "for",
-    "yield",
-    "repeat",
-    "return",
-    "unreachable",
-];
-
 impl Default for Coverage {
     /// Returns all cells with count zero.
     fn default() -> Self {
-        let mut cells: Vec<String> = OPS.iter().map(|op| format!("op {op}")).collect();
-        let binary = BinaryOp::ALL.iter().map(|op| OpKind::Binary(*op));
-        let casts = CastOp::ALL.iter().map(|op| OpKind::Cast(*op));
-        let here = binary
-            .chain(casts)
-            .filter(|kind| tested_elsewhere(kind).is_none());
-        cells.extend(here.map(|kind| format!("op {}", kind.mnemonic())));
+        let here = OpKind::prototypes();
+        let here = here.iter().filter(|kind| tested_elsewhere(kind).is_none());
+        let mut cells: Vec<String> = here.map(|kind| format!("op {}", kind.mnemonic())).collect();
         let mut paths: Vec<String> = vec!["nest".into()];
         for _ in 0..NESTING_DEPTH {
             let longer = |path: &String| {

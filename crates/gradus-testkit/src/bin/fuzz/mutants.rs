@@ -20,7 +20,7 @@ pub fn run(settings: &Settings) -> ExitCode {
         if settings.mutant.is_some_and(|own| own != mutant) {
             continue;
         }
-        let sort = match mutant.told_by() {
+        let sort = match mutant.detected_by() {
             DetectedBy::Wide => ProgramKind::Wide,
             DetectedBy::C => ProgramKind::C,
             DetectedBy::Kernels => ProgramKind::Kernels,
