@@ -105,7 +105,7 @@ impl Decoder<'_> {
                 a,
                 dst,
             })),
-            _ => return Err("an op that is not arithmetic".into()),
+            _ => unreachable!("`{}` is not arithmetic", self.body.kind(op).mnemonic()),
         };
         self.emit(instr);
         Ok(())
@@ -164,7 +164,7 @@ impl Decoder<'_> {
                 shape: Box::new(self.result_shape(op)?),
                 dst,
             },
-            _ => return Err("an op that is not a value op".into()),
+            _ => unreachable!("`{}` is not a value op", self.body.kind(op).mnemonic()),
         };
         self.emit(instr);
         Ok(())
@@ -242,7 +242,7 @@ impl Decoder<'_> {
                 new: operands[2],
                 dst: self.result(op),
             },
-            _ => return Err("an op that is not a memory op".into()),
+            _ => unreachable!("`{}` is not a memory op", self.body.kind(op).mnemonic()),
         };
         self.emit(instr);
         Ok(())

@@ -8,6 +8,7 @@ use crate::values::float::{from_f64, to_f64};
 use crate::values::value::Value;
 use crate::values::value_layout::Num;
 use gradus_ir::{BinaryOp, Flags, FloatKind, FloatPredicate, IntPredicate, ReduceOp, RmwOp};
+use std::ops::{Add, Div, Mul, Rem, Sub};
 
 /// Applies `f` lane by lane, or to the scalar if `lanes` is `None`.
 pub(crate) fn zip_lanes(
@@ -196,27 +197,14 @@ pub(crate) fn with_undefined_bits(bits: u32, value: u64, unknown: u64) -> Value 
 // ---- floating point ------------------------------------------------------------------------
 
 fn float_binary(op: BinaryOp, kind: FloatKind, flags: Flags, a: u64, b: u64) -> Eval<Value> {
-    use BinaryOp::*;
     if kind == FloatKind::F64 {
         let (x, y) = (f64::from_bits(a), f64::from_bits(b));
-        let r = match op {
-            FAdd => x + y,
-            FSub => x - y,
-            FMul => x * y,
-            FDiv => x / y,
-            _ => x % y,
-        };
+        let r = float_op(op, x, y)?;
         return Ok(apply_fast_math_flags(flags, &[x, y], r, r.to_bits()));
     }
     if kind == FloatKind::F32 {
         let (x, y) = (f32::from_bits(a as u32), f32::from_bits(b as u32));
-        let r = match op {
-            FAdd => x + y,
-            FSub => x - y,
-            FMul => x * y,
-            FDiv => x / y,
-            _ => x % y,
-        };
+        let r = float_op(op, x, y)?;
         let bits = u64::from(r.to_bits());
         return Ok(apply_fast_math_flags(
             flags,
@@ -227,14 +215,29 @@ fn float_binary(op: BinaryOp, kind: FloatKind, flags: Flags, a: u64, b: u64) -> 
     }
     // For 16-bit formats binary64 has more than 2p + 2 bits: rounding twice equals rounding once.
     let (x, y) = (to_f64(kind, a)?, to_f64(kind, b)?);
-    let r = match op {
+    let r = float_op(op, x, y)?;
+    Ok(apply_fast_math_flags(flags, &[x, y], r, from_f64(kind, r)?))
+}
+
+/// Evaluates `x op y` in the format `T`.
+fn float_op<T>(op: BinaryOp, x: T, y: T) -> Eval<T>
+where
+    T: Add<Output = T> + Sub<Output = T> + Mul<Output = T> + Div<Output = T> + Rem<Output = T>,
+{
+    use BinaryOp::*;
+    Ok(match op {
         FAdd => x + y,
         FSub => x - y,
         FMul => x * y,
         FDiv => x / y,
-        _ => x % y,
-    };
-    Ok(apply_fast_math_flags(flags, &[x, y], r, from_f64(kind, r)?))
+        FRem => x % y,
+        Add | Sub | Mul | UDiv | SDiv | URem | SRem | Shl | LShr | AShr | And | Or | Xor => {
+            return fault(
+                TrapKind::BadCall,
+                "integer arithmetic on floating-point numbers",
+            );
+        }
+    })
 }
 
 /// Returns a result, or poison if the result or an operand violates `nnan` or `ninf`.
