@@ -265,6 +265,11 @@ pub fn pass(name: &str) -> Option<&'static BodyPass> {
     PASSES.iter().find(|p| p.name == name)
 }
 
+/// Returns the row of a pass of [`ORDER`] or [`CSE_ORDER`].
+fn row(name: &str) -> &'static BodyPass {
+    pass(name).unwrap_or_else(|| unreachable!("`{name}` has no row in PASSES"))
+}
+
 /// Runs all passes on a body until no pass changes the body; returns whether any pass did.
 pub fn simplify(unit: &mut Unit, body: &mut Body, facts: &PassContext) -> bool {
     run_order(unit, body, facts, &[Stage::Body, Stage::PrimalBody])
@@ -278,7 +283,7 @@ pub fn simplify_for_execution(unit: &mut Unit, body: &mut Body, facts: &PassCont
 fn run_order(unit: &mut Unit, body: &mut Body, facts: &PassContext, stages: &[Stage]) -> bool {
     let passes: Vec<&BodyPass> = ORDER
         .iter()
-        .filter_map(|name| pass(name))
+        .map(|name| row(name))
         .filter(|pass| stages.contains(&pass.stage))
         .collect();
     let mut any = false;
@@ -331,7 +336,7 @@ pub fn cse_inlined_calls(unit: &mut Unit, analyses: &mut Analyses, func: FuncId)
         effects: &effects,
         alias: &alias,
     };
-    for pass in CSE_ORDER.iter().filter_map(|name| pass(name)) {
+    for pass in CSE_ORDER.iter().map(|name| row(name)) {
         (pass.run)(unit, &mut body, &facts);
     }
     unit.functions[func].body = Some(body);
