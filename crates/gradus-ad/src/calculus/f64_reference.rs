@@ -74,6 +74,7 @@ pub(super) fn math(f: MathFn, x: &[f64]) -> f64 {
         Y1 => libm::y1(a),
         Yn => libm::yn(a as i32, b),
         Ldexp | Scalbn => libm::ldexp(a, b as i32),
+        Logb if a == 0.0 => f64::NEG_INFINITY,
         Ilogb | Logb => f64::from(libm::ilogb(a)),
         Nextafter => libm::nextafter(a, b),
         Canonicalize | ArithmeticFence => a,

@@ -290,6 +290,39 @@ fn extremum<'p>(wins: gradus_ir::FloatPredicate, i: usize, g: &RuleInputs<'p>) -
     }
 }
 
+/// The finiteness of a function and of its partials at finite arguments, apart from overflow of sums and products.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Finite {
+    /// Result and partials are finite.
+    All,
+    /// The result is finite.
+    Result,
+    /// The partials are finite.
+    Partials,
+    /// All are finite if the second argument is not zero. The partial by the first argument is finite anyway.
+    NonzeroDivisor,
+    /// Neither is always finite.
+    Nothing,
+}
+
+/// Returns the finiteness of a math function. Tests compare the list with values at singular points.
+fn finiteness(f: MathFn) -> Finite {
+    use MathFn::*;
+    match f {
+        Sin | Cos | Tan | Sinpi | Cospi | Atan | Tanh | Asinh | Fabs | Copysign | Minnum
+        | Maxnum | Minimum | Maximum | MinimumNum | MaximumNum | Fdim | Floor | Ceil | Trunc
+        | Rint | Nearbyint | Round | RoundEven | Lrint | Llrint | Lround | Llround | Fma
+        | Fmuladd | Erf | Erfc | J0 | J1 | Jn | Ilogb | Nextafter | Canonicalize
+        | ArithmeticFence | IsClass | Classify | FptosiSat | FptouiSat => Finite::All,
+        Atan2 | Cbrt | Hypot => Finite::Result,
+        Ldexp | Scalbn | Logb | Nan => Finite::Partials,
+        Fmod | Remainder => Finite::NonzeroDivisor,
+        Tanpi | Asin | Acos | Sinh | Cosh | Acosh | Atanh | Exp | Exp2 | Exp10 | Expm1 | Log
+        | Log2 | Log10 | Log1p | Sqrt | Rsqrt | Pow | Powi | Erfinv | Tgamma | Lgamma | Y0 | Y1
+        | Yn => Finite::Nothing,
+    }
+}
+
 /// Returns true if `∂y/∂aᵢ` is finite wherever all arguments are, apart from overflow of products.
 /// `nonzero(k)` states that argument k is a non-zero number.
 pub(super) fn always_finite(f: Function, i: usize, nonzero: &dyn Fn(usize) -> bool) -> bool {
@@ -300,24 +333,11 @@ pub(super) fn always_finite(f: Function, i: usize, nonzero: &dyn Fn(usize) -> bo
         Div => nonzero(1),
         Rem => i == 0 || nonzero(1),
         ComplexDiv | Complex(_) => false,
-        Math(m) => math_is_finite(m, i, nonzero),
-    }
-}
-
-fn math_is_finite(f: MathFn, i: usize, nonzero: &dyn Fn(usize) -> bool) -> bool {
-    use MathFn::*;
-    match f {
-        Sin | Cos | Tan | Sinpi | Cospi | Atan | Tanh | Asinh | Fabs | Copysign | Minnum
-        | Maxnum | Minimum | Maximum | MinimumNum | MaximumNum | Fdim | Floor | Ceil | Trunc
-        | Rint | Nearbyint | Round | RoundEven | Lrint | Llrint | Lround | Llround | Fma
-        | Fmuladd | Erf | Erfc | J0 | J1 | Jn | Ilogb | Logb | Nextafter | Canonicalize
-        | ArithmeticFence | IsClass | Classify | FptosiSat | FptouiSat | Nan | Ldexp | Scalbn => {
-            true
-        }
-        Fmod | Remainder => i == 0 || nonzero(1),
-        Tanpi | Asin | Acos | Atan2 | Sinh | Cosh | Acosh | Atanh | Exp | Exp2 | Exp10 | Expm1
-        | Log | Log2 | Log10 | Log1p | Sqrt | Rsqrt | Cbrt | Pow | Powi | Hypot | Erfinv
-        | Tgamma | Lgamma | Y0 | Y1 | Yn => false,
+        Math(m) => match finiteness(m) {
+            Finite::All | Finite::Partials => true,
+            Finite::NonzeroDivisor => i == 0 || nonzero(1),
+            Finite::Result | Finite::Nothing => false,
+        },
     }
 }
 
@@ -325,22 +345,15 @@ fn math_is_finite(f: MathFn, i: usize, nonzero: &dyn Fn(usize) -> bool) -> bool 
 /// of sums and products.
 pub(super) fn result_may_be_infinite(f: Function, nonzero: &dyn Fn(usize) -> bool) -> bool {
     use Function::*;
-    use MathFn::*;
     match f {
         Add | Sub | Mul | Neg | Convert | LocallyConstant | Sincos | Sincospi | Modf | Frexp
         | ComplexMul => false,
         Div | Rem => !nonzero(1),
         ComplexDiv | Complex(_) => true,
-        Math(m) => match m {
-            Sin | Cos | Tan | Sinpi | Cospi | Atan | Atan2 | Tanh | Asinh | Cbrt | Hypot | Fabs
-            | Copysign | Minnum | Maxnum | Minimum | Maximum | MinimumNum | MaximumNum | Fdim
-            | Floor | Ceil | Trunc | Rint | Nearbyint | Round | RoundEven | Lrint | Llrint
-            | Lround | Llround | Fma | Fmuladd | Erf | Erfc | J0 | J1 | Jn | Ilogb | Nextafter
-            | Canonicalize | ArithmeticFence | IsClass | Classify | FptosiSat | FptouiSat => false,
-            Fmod | Remainder => !nonzero(1),
-            Tanpi | Asin | Acos | Sinh | Cosh | Acosh | Atanh | Exp | Exp2 | Exp10 | Expm1
-            | Log | Log2 | Log10 | Log1p | Sqrt | Rsqrt | Pow | Powi | Erfinv | Tgamma | Lgamma
-            | Y0 | Y1 | Yn | Ldexp | Scalbn | Logb | Nan => true,
+        Math(m) => match finiteness(m) {
+            Finite::All | Finite::Result => false,
+            Finite::NonzeroDivisor => !nonzero(1),
+            Finite::Partials | Finite::Nothing => true,
         },
     }
 }

@@ -192,14 +192,7 @@ fn write(function: Function, i: usize, args: &[Argument]) -> Option<Vec<Formula>
 
 fn function(unit: &Unit, body: &Body, op: Op) -> Option<Function> {
     Some(match body.kind(op) {
-        OpKind::Binary(op) => match op {
-            BinaryOp::FAdd => Function::Add,
-            BinaryOp::FSub => Function::Sub,
-            BinaryOp::FMul => Function::Mul,
-            BinaryOp::FDiv => Function::Div,
-            BinaryOp::FRem => Function::Rem,
-            _ => return None,
-        },
+        OpKind::Binary(op) => return binary_function(*op),
         OpKind::FNeg => Function::Neg,
         OpKind::Cast(CastOp::FPExt | CastOp::FPTrunc) => Function::Convert,
         OpKind::Cast(CastOp::FPToUI | CastOp::FPToSI | CastOp::UIToFP | CastOp::SIToFP) => {
@@ -218,6 +211,21 @@ fn function(unit: &Unit, body: &Body, op: Op) -> Option<Function> {
             _ => return None,
         },
         _ => return None,
+    })
+}
+
+/// Returns the function of a binary operation; `None` for integers.
+fn binary_function(op: BinaryOp) -> Option<Function> {
+    use BinaryOp::*;
+    Some(match op {
+        FAdd => Function::Add,
+        FSub => Function::Sub,
+        FMul => Function::Mul,
+        FDiv => Function::Div,
+        FRem => Function::Rem,
+        Add | Sub | Mul | UDiv | SDiv | URem | SRem | Shl | LShr | AShr | And | Or | Xor => {
+            return None;
+        }
     })
 }
 
