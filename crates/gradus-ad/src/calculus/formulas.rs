@@ -178,6 +178,11 @@ fn math<'p>(f: MathFn, i: usize, g: &RuleInputs<'p>) -> Option<Expr<'p>> {
         Atan => d / (1.0 + a * a),
         Atan2 if i == 0 => d * b / (a * a + b * b), // origin: NaN
         Atan2 => -(d * a) / (a * a + b * b),
+        Asinpi => d / (PI * ((1.0 - a) * (1.0 + a)).call(Sqrt)), // ±1: infinite
+        Acospi => -d / (PI * ((1.0 - a) * (1.0 + a)).call(Sqrt)), // ±1: infinite
+        Atanpi => d / (PI * (1.0 + a * a)),
+        Atan2pi if i == 0 => d * b / (PI * (a * a + b * b)), // origin: NaN
+        Atan2pi => -(d * a) / (PI * (a * a + b * b)),
         Sinh => d * a.call(Cosh),
         Cosh => d * a.call(Sinh),
         Tanh if is_planted(Mutant::TanhPartial) => d * (1.0 + y * y),
@@ -189,10 +194,14 @@ fn math<'p>(f: MathFn, i: usize, g: &RuleInputs<'p>) -> Option<Expr<'p>> {
         Exp2 => d * (LN_2 * y),
         Exp10 => d * (LN_10 * y),
         Expm1 => d * (y + 1.0),
+        Exp2m1 => d * (LN_2 * (y + 1.0)),
+        Exp10m1 => d * (LN_10 * (y + 1.0)),
         Log => divide_seed(d, a), // 0: infinite
         Log2 => d * LOG2_E / a,
         Log10 => d * LOG10_E / a,
         Log1p => d / (1.0 + a),
+        Log2p1 => d * LOG2_E / (1.0 + a),
+        Log10p1 => d * LOG10_E / (1.0 + a),
         Sqrt => d * (0.5 * (1.0 / y)), // 0: infinite
         Rsqrt => -0.5 * d * y / a,
         Cbrt => d / (3.0 * y * y), // 0: infinite
@@ -309,17 +318,17 @@ enum Finite {
 fn finiteness(f: MathFn) -> Finite {
     use MathFn::*;
     match f {
-        Sin | Cos | Tan | Sinpi | Cospi | Atan | Tanh | Asinh | Fabs | Copysign | Minnum
-        | Maxnum | Minimum | Maximum | MinimumNum | MaximumNum | Fdim | Floor | Ceil | Trunc
-        | Rint | Nearbyint | Round | RoundEven | Lrint | Llrint | Lround | Llround | Fma
-        | Fmuladd | Erf | Erfc | J0 | J1 | Jn | Ilogb | Nextafter | Canonicalize
+        Sin | Cos | Tan | Sinpi | Cospi | Atan | Atanpi | Tanh | Asinh | Fabs | Copysign
+        | Minnum | Maxnum | Minimum | Maximum | MinimumNum | MaximumNum | Fdim | Floor | Ceil
+        | Trunc | Rint | Nearbyint | Round | RoundEven | Lrint | Llrint | Lround | Llround
+        | Fma | Fmuladd | Erf | Erfc | J0 | J1 | Jn | Ilogb | Nextafter | Canonicalize
         | ArithmeticFence | IsClass | Classify | FptosiSat | FptouiSat => Finite::All,
-        Atan2 | Cbrt | Hypot => Finite::Result,
+        Atan2 | Atan2pi | Cbrt | Hypot => Finite::Result,
         Ldexp | Scalbn | Logb | Nan => Finite::Partials,
         Fmod | Remainder => Finite::NonzeroDivisor,
-        Tanpi | Asin | Acos | Sinh | Cosh | Acosh | Atanh | Exp | Exp2 | Exp10 | Expm1 | Log
-        | Log2 | Log10 | Log1p | Sqrt | Rsqrt | Pow | Powi | Erfinv | Tgamma | Lgamma | Y0 | Y1
-        | Yn => Finite::Nothing,
+        Tanpi | Asin | Acos | Asinpi | Acospi | Exp2m1 | Exp10m1 | Log2p1 | Log10p1 | Sinh
+        | Cosh | Acosh | Atanh | Exp | Exp2 | Exp10 | Expm1 | Log | Log2 | Log10 | Log1p | Sqrt
+        | Rsqrt | Pow | Powi | Erfinv | Tgamma | Lgamma | Y0 | Y1 | Yn => Finite::Nothing,
     }
 }
 

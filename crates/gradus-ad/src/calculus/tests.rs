@@ -59,12 +59,14 @@ impl Case {
     fn points(&self) -> Vec<Vec<f64>> {
         use MathFn::*;
         let inner: &[f64] = match self.function {
-            Function::Math(Asin | Acos | Atanh | Erfinv) => &[-0.9, -0.3, 0.2, 0.75],
+            Function::Math(Asin | Acos | Asinpi | Acospi | Atanh | Erfinv) => {
+                &[-0.9, -0.3, 0.2, 0.75]
+            }
             Function::Math(Acosh) => &[1.1, 1.7, 4.0, 30.0],
             Function::Math(Log | Log2 | Log10 | Sqrt | Rsqrt | Pow | Y0 | Y1 | Yn) => {
                 &[0.3, 1.0, 1.8, 5.25]
             }
-            Function::Math(Log1p) => &[-0.7, -0.1, 0.4, 5.25],
+            Function::Math(Log1p | Log2p1 | Log10p1) => &[-0.7, -0.1, 0.4, 5.25],
             Function::Math(Tgamma | Lgamma) => &[-2.3, -0.4, 0.3, 1.2, 3.5, 7.75, 20.5],
             Function::Math(Fmod | Remainder) | Function::Rem => &[-5.3, -1.6, 0.7, 2.9, 11.3],
             _ => &[-2.3, -0.4, 0.3, 1.2, 3.7],

@@ -229,7 +229,7 @@ fn float32(id: MathFn, x: [f32; 3]) -> Option<f32> {
 // table
 fn float64(id: MathFn, x: [f64; 3], n: [i64; 3]) -> Option<f64> {
     use MathFn::*;
-    use std::f64::consts::PI;
+    use std::f64::consts::{LN_2, LN_10, PI};
     let [a, b, c] = x;
     let exponent = |n: i64| n.clamp(-10_000, 10_000) as i32;
     Some(match id {
@@ -243,6 +243,10 @@ fn float64(id: MathFn, x: [f64; 3], n: [i64; 3]) -> Option<f64> {
         Acos => a.acos(),
         Atan => a.atan(),
         Atan2 => a.atan2(b),
+        Asinpi => a.asin() / PI,
+        Acospi => a.acos() / PI,
+        Atanpi => a.atan() / PI,
+        Atan2pi => a.atan2(b) / PI,
         Sinh => a.sinh(),
         Cosh => a.cosh(),
         Tanh => a.tanh(),
@@ -253,10 +257,14 @@ fn float64(id: MathFn, x: [f64; 3], n: [i64; 3]) -> Option<f64> {
         Exp2 => a.exp2(),
         Exp10 => libm::exp10(a),
         Expm1 => a.exp_m1(),
+        Exp2m1 => (LN_2 * a).exp_m1(),
+        Exp10m1 => (LN_10 * a).exp_m1(),
         Log => a.ln(),
         Log2 => a.log2(),
         Log10 => a.log10(),
         Log1p => a.ln_1p(),
+        Log2p1 => a.ln_1p() / LN_2,
+        Log10p1 => a.ln_1p() / LN_10,
         Sqrt => a.sqrt(),
         Rsqrt => 1.0 / a.sqrt(),
         Cbrt => a.cbrt(),

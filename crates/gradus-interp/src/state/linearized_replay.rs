@@ -174,10 +174,12 @@ fn is_smooth(bend: SmoothOp) -> bool {
     };
     match id {
         Sin | Cos | Tan | Sinpi | Cospi | Tanpi | Asin | Acos | Atan => true,
+        Asinpi | Acospi | Atanpi | Atan2pi | Exp2m1 | Exp10m1 | Log2p1 | Log10p1 => true,
         Sinh | Cosh | Tanh | Asinh | Acosh | Atanh => true,
         Exp | Exp2 | Exp10 | Expm1 | Log | Log2 | Log10 | Log1p | Sqrt | Rsqrt | Cbrt => true,
         Erf | Erfc | Tgamma | Lgamma | J0 | J1 | Y0 | Y1 => true,
         Pow | Atan2 | Hypot | Fma | Fmuladd => true,
+        // Any other function is evaluated exactly, which is right for kinks and steps.
         _ => false,
     }
 }

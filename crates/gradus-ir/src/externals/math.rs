@@ -81,6 +81,14 @@ math! {
     Atan "f" 'f' ["atan"] llvm "atan";
     /// The angle of the point (second argument, first argument).
     Atan2 "ff" 'f' ["atan2"] llvm "atan2", Errno;
+    /// asin(a) / π.
+    Asinpi "f" 'f' ["asinpi"], Errno;
+    /// acos(a) / π.
+    Acospi "f" 'f' ["acospi"], Errno;
+    /// atan(a) / π.
+    Atanpi "f" 'f' ["atanpi"], Errno;
+    /// The angle of the point (second argument, first argument), divided by π.
+    Atan2pi "ff" 'f' ["atan2pi"], Errno;
     /// Hyperbolic sine.
     Sinh "f" 'f' ["sinh"] llvm "sinh", Errno;
     /// Hyperbolic cosine.
@@ -101,6 +109,10 @@ math! {
     Exp10 "f" 'f' ["exp10", "pow10", "__exp10"] llvm "exp10", Errno;
     /// exp(a) − 1.
     Expm1 "f" 'f' ["expm1"], Errno;
+    /// 2 to the power of a, minus 1.
+    Exp2m1 "f" 'f' ["exp2m1"], Errno;
+    /// 10 to the power of a, minus 1.
+    Exp10m1 "f" 'f' ["exp10m1"], Errno;
     /// Natural logarithm.
     Log "f" 'f' ["log"] llvm "log", Errno;
     /// Logarithm to base 2.
@@ -108,7 +120,11 @@ math! {
     /// Logarithm to base 10.
     Log10 "f" 'f' ["log10"] llvm "log10", Errno;
     /// log(1 + a).
-    Log1p "f" 'f' ["log1p"], Errno;
+    Log1p "f" 'f' ["log1p", "logp1"], Errno;
+    /// log₂(1 + a).
+    Log2p1 "f" 'f' ["log2p1"], Errno;
+    /// log₁₀(1 + a).
+    Log10p1 "f" 'f' ["log10p1"], Errno;
     /// Square root.
     Sqrt "f" 'f' ["sqrt"] llvm "sqrt", Errno;
     /// Reciprocal square root.
@@ -231,7 +247,8 @@ impl MathRow {
     }
 }
 
-/// Functions with names that ISO C does not reserve: a program may define a function with such a name.
+/// Functions with names that ISO C does not reserve, or reserves since C23 only: a program may define a function with
+/// such a name.
 // table
 const UNRESERVED: &[MathFn] = &[
     MathFn::J0,
@@ -241,17 +258,31 @@ const UNRESERVED: &[MathFn] = &[
     MathFn::Y1,
     MathFn::Yn,
     MathFn::Erfinv,
+    MathFn::Sinpi,
+    MathFn::Cospi,
+    MathFn::Tanpi,
+    MathFn::Asinpi,
+    MathFn::Acospi,
+    MathFn::Atanpi,
+    MathFn::Atan2pi,
+    MathFn::Exp2m1,
+    MathFn::Exp10m1,
+    MathFn::Log2p1,
+    MathFn::Log10p1,
+    MathFn::Rsqrt,
 ];
 /// Unreserved alternative names of rows with a reserved first name.
-const UNRESERVED_NAMES: &[&str] = &["drem", "gamma", "pow10"];
+const UNRESERVED_NAMES: &[&str] = &["drem", "gamma", "logp1", "pow10"];
 
 /// Returns whether a program may define a function called `name`, a name of row `id`.
 pub(super) fn is_unreserved(name: &str, id: MathFn) -> bool {
     let stem = name.strip_suffix(['f', 'l']).unwrap_or(name);
-    UNRESERVED.contains(&id)
-        || UNRESERVED_NAMES
-            .iter()
-            .any(|own| *own == stem || *own == name)
+    // `__nv_sinpi`: names with two underscores belong to implementations.
+    !name.starts_with("__")
+        && (UNRESERVED.contains(&id)
+            || UNRESERVED_NAMES
+                .iter()
+                .any(|own| *own == stem || *own == name))
 }
 
 /// Adds all names of all rows to the index: `sin`, `sinf`, `sinl`, `__sin_finite` …, `__nv_sin`, `llvm.sin`.

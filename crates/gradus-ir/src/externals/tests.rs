@@ -52,6 +52,25 @@ fn inactive_functions_do_not_write_any() {
 }
 
 #[test]
+fn programs_may_define_names_that_c17_does_not_reserve() {
+    for name in [
+        "j0", "gamma", "drem", "rsqrtf", "sinpi", "atan2pi", "log2p1f", "logp1",
+    ] {
+        assert!(may_be_user_defined(name), "{name}");
+    }
+    for name in [
+        "sin",
+        "lgamma",
+        "remainder",
+        "log1p",
+        "__nv_sinpi",
+        "malloc",
+    ] {
+        assert!(!may_be_user_defined(name), "{name}");
+    }
+}
+
+#[test]
 fn variants_of_a_name_are_found() {
     for (name, id) in [
         ("sinf", MathFn::Sin),
@@ -218,7 +237,7 @@ fn keyword_page() -> String {
 }
 
 #[test]
-fn keyword_page_is_up_to_date() {
+fn interface_words_page_is_current() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/interface-words.md");
     let now = keyword_page();
     if std::env::var_os("GRADUS_BLESS").is_some() {
