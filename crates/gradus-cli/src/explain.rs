@@ -7,57 +7,15 @@ use gradus::Code;
 use std::ffi::OsString;
 
 macro_rules! pages {
-    ($($number:literal),* $(,)?) => {
+    ($($digits:literal),*) => {
         const PAGES: &[(&str, &str)] = &[$((
-            $number,
-            include_str!(concat!("../../../docs/diagnostics/", $number, ".md")),
+            concat!("GRD", $digits),
+            include_str!(concat!("../../../docs/diagnostics/GRD", $digits, ".md")),
         )),*];
     };
 }
 
-// table
-pages! {
-    "GRD0001",
-    "GRD0002",
-    "GRD0003",
-    "GRD0004",
-    "GRD0005",
-    "GRD0006",
-    "GRD0007",
-    "GRD0008",
-    "GRD0009",
-    "GRD0010",
-    "GRD0011",
-    "GRD0012",
-    "GRD0013",
-    "GRD0014",
-    "GRD0015",
-    "GRD0016",
-    "GRD0017",
-    "GRD0018",
-    "GRD0019",
-    "GRD0020",
-    "GRD0021",
-    "GRD0022",
-    "GRD0023",
-    "GRD0024",
-    "GRD0025",
-    "GRD0026",
-    "GRD0027",
-    "GRD0028",
-    "GRD0029",
-    "GRD0030",
-    "GRD0031",
-    "GRD0032",
-    "GRD0033",
-    "GRD0034",
-    "GRD0035",
-    "GRD0036",
-    "GRD0037",
-    "GRD0038",
-    "GRD0039",
-    "GRD0040",
-}
+gradus::with_code_digits!(pages);
 
 /// Prints a page, or the list of all pages. Returns the exit status.
 pub fn run(session: &Session, args: &[OsString]) -> u8 {
@@ -109,6 +67,5 @@ mod tests {
             assert!(page.contains("## What to do"), "{number}: remedy");
             assert!(page.contains("## Example"), "{number}: example");
         }
-        assert_eq!(PAGES.len(), Code::ALL.len());
     }
 }

@@ -131,7 +131,7 @@ impl fmt::Display for Diagnostic {
 impl std::error::Error for Diagnostic {}
 
 macro_rules! codes {
-    ($($(#[$doc:meta])* $name:ident = $number:literal),* $(,)?) => {
+    ($dollar:tt $($(#[$doc:meta])* $name:ident = $number:literal),* $(,)?) => {
         /// The diagnostic codes; each code has a page under `docs/diagnostics/`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Code { $($(#[$doc])* $name),* }
@@ -144,10 +144,16 @@ macro_rules! codes {
                 match self { $(Code::$name => concat!("GRD", $number)),* }
             }
         }
+
+        /// Expands `$then!` with the digits of all codes, as literals, for tables with one row per code.
+        #[macro_export]
+        macro_rules! with_code_digits {
+            ($dollar then:ident) => { $dollar then! { $($number),* } };
+        }
     };
 }
 
-codes! {
+codes! { $
     /// The input is not a readable program.
     UnreadableInput = "0001",
     /// The requested function is not in the input.

@@ -40,7 +40,7 @@ mod words;
 
 pub use crate::temp_files::TempFolders;
 pub use child::{CHILD_COMMAND, child_limits};
-pub use gradus_ir::{Code, Diagnostic, Label, Severity, SourceSpan};
+pub use gradus_ir::{Code, Diagnostic, Label, Severity, SourceSpan, with_code_digits};
 pub use gradus_pipeline as pipeline;
 pub use request_record::Record;
 pub use settings::{Language, Limits, Settings};
