@@ -205,9 +205,26 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
+    /// Returns a warning for each requested dump of a pass that did not run.
+    fn missing_dumps(&self) -> Vec<Diagnostic> {
+        let is_dumped = |name: &str| self.reply.dumps.iter().any(|dump| dump.pass == name);
+        let wanted = self.request.options.dump_after.iter();
+        wanted
+            .filter(|name| *name != "all" && !is_dumped(name))
+            .map(|name| {
+                let message = format!("the pass `{name}` did not run on this program");
+                Diagnostic::warning(Code::BadOption, message)
+            })
+            .collect()
+    }
+
     /// Returns the reply, a refusal if the run was stopped.
     pub(crate) fn finish(mut self, end: Result<(), Stop>) -> Reply {
         self.reply.diagnostics.extend(self.analyses.take_findings());
+        if end.is_ok() {
+            let missing = self.missing_dumps();
+            self.reply.diagnostics.extend(missing);
+        }
         if end.is_err() || self.reply.has_errors() {
             self.reply.outcome = Outcome::Refused;
             self.reply.outputs.clear();

@@ -35,5 +35,6 @@ pub(crate) fn analyze(run: &mut Run<'_>, unit: &Unit, root: &Root) -> Result<Pro
     })?;
     let warnings = run.refused_unless_allowed(facts.warnings());
     run.add_diagnostics(warnings)?;
+    run.after_unit(&PASS, unit)?;
     Ok(facts)
 }

@@ -17,6 +17,8 @@ pub(crate) const PASS: StagePass = StagePass {
 
 /// Emits the requested outputs, in the order of the request.
 pub(crate) fn emit(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
+    // The outputs are copies. Code generation may prepare the module for itself, which no dump needs to show.
+    run.after_host(&PASS, host)?;
     for &kind in &run.request.emit {
         let level = run.request.level.into();
         let bytes = match kind {
