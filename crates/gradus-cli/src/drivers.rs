@@ -3,10 +3,10 @@
 
 use crate::options::{bad_option, words};
 use crate::session::Session;
-use gradus::Language;
 use gradus::driver::{DriveOptions, DriverOutcome, drive};
 use gradus::nvcc::nvcc as drive_nvcc;
 use gradus::pipeline::ParallelTarget;
+use gradus::{Code, Diagnostic, Language};
 use std::ffi::OsString;
 
 /// Runs the driver of clang or flang. Returns the exit status.
@@ -43,9 +43,10 @@ struct Asked {
     rest: Vec<String>,
     report: bool,
     regions: bool,
+    warnings: Vec<Diagnostic>,
 }
 
-fn parse(args: &[OsString]) -> Result<Asked, gradus::Diagnostic> {
+fn parse(args: &[OsString]) -> Result<Asked, Diagnostic> {
     let mut asked = Asked::default();
     for arg in words(args)? {
         match arg.as_str() {
@@ -67,6 +68,7 @@ fn parse(args: &[OsString]) -> Result<Asked, gradus::Diagnostic> {
                     asked.how.options.allowed.extend(allowed);
                 } else if let Some(name) = arg.strip_prefix("--par-target=") {
                     asked.how.options.target = target(name)?;
+                    asked.warnings.extend(old_target_warning(name));
                 } else {
                     asked.rest.push(arg);
                 }
@@ -76,15 +78,23 @@ fn parse(args: &[OsString]) -> Result<Asked, gradus::Diagnostic> {
     Ok(asked)
 }
 
+/// Name before release 0.1.0 of the target `intrinsics`, valid for one release.
+const OLD_INTRINSICS: &str = "words";
+
 /// Parses the target of lowering for parallel regions.
-fn target(name: &str) -> Result<ParallelTarget, gradus::Diagnostic> {
+fn target(name: &str) -> Result<ParallelTarget, Diagnostic> {
     match name {
         "runtime" => Ok(ParallelTarget::Runtime),
         "openmp" => Ok(ParallelTarget::OpenMp),
-        "words" => Ok(ParallelTarget::Words),
+        "intrinsics" | OLD_INTRINSICS => Ok(ParallelTarget::Intrinsics),
         _ => Err(bad_option(format!("unknown target `--par-target={name}`"))
-            .help("use runtime, openmp or words")),
+            .help("use runtime, openmp or intrinsics")),
     }
+}
+
+fn old_target_warning(name: &str) -> Option<Diagnostic> {
+    let message = "the name `--par-target=words` is deprecated: use `--par-target=intrinsics`";
+    (name == OLD_INTRINSICS).then(|| Diagnostic::warning(Code::BadOption, message))
 }
 
 /// Shows a driver's messages and reports. Returns the exit status.
@@ -92,7 +102,7 @@ fn show_outcome(session: &Session, asked: &Asked, driven: &DriverOutcome) -> u8 
     for remark in &driven.remarks {
         crate::said::err(format_args!("{remark}"));
     }
-    session.show(&driven.diagnostics);
+    session.show(&[asked.warnings.as_slice(), &driven.diagnostics].concat());
     if asked.report {
         driven
             .reports

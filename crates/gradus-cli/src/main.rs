@@ -62,7 +62,7 @@ gradus: automatic differentiation for existing C, C++, Fortran, Rust and CUDA co
       clang and flang for programs that call __enzyme_autodiff, __enzyme_fwddiff or gradus.h
       --par-report      report the outcome of every parallel region and loop (with -fopenmp), by source line
       --par-target=T    code for parallel regions: runtime (Gradus's thread pool), openmp (the threads of the OpenMP
-                        library) or, with -c -emit-llvm, words (LLVM IR with parallel intrinsics, for gradus cc)
+                        library) or, with -c -emit-llvm, intrinsics (LLVM IR with parallel intrinsics, for gradus cc)
       --deterministic   equal bits for any number of threads (also of grad and nvcc)
       --restructure-all send every function through the IR and back: a self-test
   gradus nvcc …

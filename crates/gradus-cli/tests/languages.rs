@@ -605,7 +605,7 @@ fn fortran_recursion_of_tasks() {
         let build = format!("gradus fc {level} -fopenmp");
         let said = shell(&folder, &format!("{build} {source} -o program"));
         assert!(!text(&said.stderr).contains("GRD0036"), "{said:?}");
-        let words = "-c -emit-llvm --par-target=words";
+        let words = "-c -emit-llvm --par-target=intrinsics";
         shell(&folder, &format!("{build} {words} {source} -o words.bc"));
         shell(&folder, &format!("{build} words.bc -o again"));
         for program in ["program", "again"] {

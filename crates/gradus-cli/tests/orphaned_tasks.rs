@@ -56,7 +56,7 @@ fn order_survives_intrinsics() {
     write(&at, "relies.c", include_str!("orphaned_tasks/relies.c"));
     accepts(&at, "cc -O1 relies.c -o serial");
     let wanted = text(&succeeds(&mut Command::new(at.join("serial"))).stdout);
-    let written = "-fopenmp -c -emit-llvm --par-target=words";
+    let written = "-fopenmp -c -emit-llvm --par-target=intrinsics";
     accepts(&at, &format!("cc -O2 {written} relies.c -o relies.bc"));
     accepts(&at, "cc -O2 -fopenmp relies.bc -o relies");
     prints(&at, "relies", &["1", "4"], &wanted, "words");

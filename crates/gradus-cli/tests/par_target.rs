@@ -19,7 +19,7 @@ fn check_round_trip(test: &str, name: &str, stock: &str, ours: &str) {
     let serial = text(&shell(&folder, "./serial").stdout);
     assert!(serial.lines().count() > 2, "{serial}");
     for level in ["-O0", "-O1", "-O3"] {
-        let written = "-w -fopenmp -c -emit-llvm --par-target=words";
+        let written = "-w -fopenmp -c -emit-llvm --par-target=intrinsics";
         let write = format!("{ours} {level} {written} {SOURCES}/{name} -o words.bc");
         shell(&folder, &write);
         let again = format!("{ours} {level} -w -fopenmp words.bc -o program -lm");
@@ -100,7 +100,7 @@ fn forked(folder: &Path) -> String {
 fn licm_across_files() {
     let folder = two_files("words_files");
     for name in ["length", "caller"] {
-        let flags = "-O2 -fopenmp -fno-math-errno -c -emit-llvm --par-target=words";
+        let flags = "-O2 -fopenmp -fno-math-errno -c -emit-llvm --par-target=intrinsics";
         shell(&folder, &format!("gradus cc {flags} {name}.c -o {name}.bc"));
     }
     shell(&folder, "llvm-link-22 length.bc caller.bc -o all.bc");
@@ -134,12 +134,12 @@ fn invalid_targets_are_refused() {
     shell(&folder, "gradus cc -O2 -fopenmp -c length.c caller.c");
     for (command, said) in [
         (
-            "cc -O2 -fopenmp --par-target=words -c caller.c",
+            "cc -O2 -fopenmp --par-target=intrinsics -c caller.c",
             "-c -emit-llvm",
         ),
         (
             "cc -O2 -fopenmp --par-target=threads -c caller.c",
-            "runtime, openmp or words",
+            "runtime, openmp or intrinsics",
         ),
         (
             "cc --par-target=openmp caller.o length.o -o program -lm",

@@ -147,7 +147,7 @@ fn thread_locals_through_intrinsics() {
     write(&at, "next.c", NEXT);
     accepts(
         &at,
-        "cc -O2 -c -emit-llvm --par-target=words own.c -o own.bc",
+        "cc -O2 -c -emit-llvm --par-target=intrinsics own.c -o own.bc",
     );
     let mut passes = Command::new("opt-22");
     passes.args(["-passes=default<O2>", "own.bc", "-o", "passed.bc"]);

@@ -1,7 +1,7 @@
 //! Switches: the optimisations that `--without=NAME` turns off, and the names of passes.
 //!
 //! A pass, its switch, its file and its folder of case pages have one name. Names of earlier versions remain valid for
-//! one release: [`with_current_names`] translates them before anything reads a request.
+//! one release: [`with_current_names`] translates them before anything reads a request, with a warning per name.
 
 use crate::Request;
 use crate::passes::PASSES;
@@ -106,6 +106,7 @@ const RENAMED: &[(&str, &[&str])] = &[
     ("jam", &["unroll-and-jam"]),
     ("short-rows", &["short-trip-versioning"]),
     ("stagger", &["stagger-allocations"]),
+    ("teams", &["lower-teams"]),
     ("call-sites", &["rewrite-call-sites"]),
     ("cut", &["split-functions"]),
     ("late", &["final-llvm"]),
@@ -127,23 +128,37 @@ const RENAMED: &[(&str, &[&str])] = &[
     ("interchange", &["thread-interchange"]),
 ];
 
-/// Returns the request with the present names of switches and passes in place of names of earlier versions.
-pub(crate) fn with_current_names(request: &Request) -> Cow<'_, Request> {
-    let renamed = |name: &String| RENAMED.iter().any(|(old, _)| old == name);
+/// Returns the request with the present names of switches and passes in place of names of earlier versions, and a
+/// warning for each replaced name.
+pub(crate) fn with_current_names(request: &Request) -> (Cow<'_, Request>, Vec<Diagnostic>) {
     let options = &request.options;
-    if !options.off.iter().chain(&options.dump_after).any(renamed) {
-        return Cow::Borrowed(request);
+    let used = options.off.iter().chain(&options.dump_after);
+    let warnings: Vec<Diagnostic> = used.filter_map(|name| old_name_warning(name)).collect();
+    if warnings.is_empty() {
+        return (Cow::Borrowed(request), warnings);
     }
     let mut request = request.clone();
     for names in [&mut request.options.off, &mut request.options.dump_after] {
         *names = names.iter().flat_map(|name| current_names(name)).collect();
     }
-    Cow::Owned(request)
+    (Cow::Owned(request), warnings)
+}
+
+/// Returns the present names for a name of an earlier version; `None` for any other name.
+fn renamed(name: &str) -> Option<&'static [&'static str]> {
+    let row = RENAMED.iter().find(|(old, _)| *old == name);
+    row.map(|(_, new)| *new)
+}
+
+fn old_name_warning(name: &str) -> Option<Diagnostic> {
+    let new = renamed(name)?.join(",");
+    let message = format!("the name `{name}` is deprecated: use `{new}`");
+    Some(Diagnostic::warning(Code::BadOption, message))
 }
 
 fn current_names(name: &str) -> Vec<String> {
-    match RENAMED.iter().find(|(old, _)| *old == name) {
-        Some((_, new)) => new.iter().map(|name| name.to_string()).collect(),
+    match renamed(name) {
+        Some(new) => new.iter().map(|name| name.to_string()).collect(),
         None => vec![name.to_string()],
     }
 }
@@ -175,9 +190,16 @@ mod tests {
         let mut request = Request::default();
         request.options.off = vec!["fusion".into(), "recompute".into()];
         request.options.dump_after = vec!["late".into()];
-        let current = with_current_names(&request);
+        let (current, warnings) = with_current_names(&request);
         let off = ["launch-fusion", "loop-fusion", "recompute"];
         assert_eq!(current.options.off, off);
         assert_eq!(current.options.dump_after, ["final-llvm"]);
+        let messages: Vec<&str> = warnings.iter().map(|w| w.message.as_str()).collect();
+        let expected = [
+            "the name `fusion` is deprecated: use `launch-fusion,loop-fusion`",
+            "the name `late` is deprecated: use `final-llvm`",
+        ];
+        assert_eq!(messages, expected);
+        assert_eq!(with_current_names(&current).1, []);
     }
 }

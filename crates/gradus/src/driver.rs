@@ -270,9 +270,9 @@ impl Session<'_> {
     /// Compiles a source. Returns the exit status.
     fn compile(&mut self, at: usize, job: &Job) -> Result<i32, Diagnostic> {
         self.compiler.clone_from(&job.program);
-        if self.how.options.target == ParallelTarget::Words && !emits_llvm(job) {
+        if self.how.options.target == ParallelTarget::Intrinsics && !emits_llvm(job) {
             let message =
-                "`--par-target=words` emits LLVM IR, but this compilation emits machine code";
+                "`--par-target=intrinsics` emits LLVM IR, but this compilation emits machine code";
             let finding = Diagnostic::error(Code::BadOption, message);
             return Err(
                 finding.help("add `-c -emit-llvm`, and compile the output with `gradus cc`")
@@ -386,7 +386,7 @@ impl Session<'_> {
     /// Returns the back half of a compilation. Parallel intrinsics are compiled again; an optimiser that
     /// does not know them would break the code around.
     fn back_half(&self, mut back: Job) -> Job {
-        if self.how.options.target == ParallelTarget::Words {
+        if self.how.options.target == ParallelTarget::Intrinsics {
             back.args = compilation::without_passes(back.args);
         }
         back
@@ -419,7 +419,7 @@ impl Session<'_> {
                 parallel,
                 skip_late: true,
                 // Recompiled parallel intrinsics need lines for reports.
-                strip_debug: !halves.debug && self.how.options.target != ParallelTarget::Words,
+                strip_debug: !halves.debug && self.how.options.target != ParallelTarget::Intrinsics,
                 ..self.how.options.clone()
             },
         };

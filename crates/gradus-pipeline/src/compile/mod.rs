@@ -24,8 +24,9 @@ pub fn compile(request: &Request) -> Reply {
 
 /// Like [`compile`], with timings by the caller's clock (nanoseconds by convention).
 pub fn compile_timed(request: &Request, clock: &mut dyn FnMut() -> u64) -> Reply {
-    let request = switches::with_current_names(request);
+    let (request, warnings) = switches::with_current_names(request);
     let mut run = Run::new(&request, clock);
+    run.reply.diagnostics.extend(warnings);
     let end = pipeline(&mut run);
     run.finish(end)
 }
@@ -67,7 +68,7 @@ fn pipeline(run: &mut Run<'_>) -> Result<(), Stop> {
         parallel_code::optimize(run, &mut host)?;
     }
     // Parallel intrinsics in the output are compiled again; another optimiser may run before.
-    if request.options.target != ParallelTarget::Words {
+    if request.options.target != ParallelTarget::Intrinsics {
         host.expose_thread_local_addresses();
     }
     if request.options.strip_debug {

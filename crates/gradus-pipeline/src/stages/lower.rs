@@ -85,7 +85,7 @@ pub(crate) fn lower(
     let options = gradus_par::Options {
         target: match run.request.options.target {
             ParallelTarget::Runtime | ParallelTarget::OpenMp => gradus_par::Target::Runtime,
-            ParallelTarget::Words => gradus_par::Target::Intrinsics,
+            ParallelTarget::Intrinsics => gradus_par::Target::Intrinsics,
         },
         race_free: ParallelSimplify::of(run.request).alias.race_free,
         ..gradus_par::Options::default()

@@ -137,7 +137,7 @@ pub enum ParallelTarget {
     /// Calls of the runtime library, executed by OpenMP's threads.
     OpenMp,
     /// The parallel intrinsics of `gradus/parallel.h` in LLVM IR, to be compiled again.
-    Words,
+    Intrinsics,
 }
 
 /// A diagnostic that is an error unless allowed by the user. An allowed diagnostic is a warning.
