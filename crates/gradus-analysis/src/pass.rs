@@ -33,7 +33,7 @@ pub enum Stage {
 /// A pass. `Run` is the type of the entry point.
 #[derive(Clone, Copy, Debug)]
 pub struct Pass<Run> {
-    /// Name on the command line, in timings and of the folder of case pages.
+    /// Name of the file and of the folder of case pages. `gradus dev --after` and the timings take names of stages.
     pub name: &'static str,
     /// The subject of the pass.
     pub stage: Stage,

@@ -1,6 +1,6 @@
 //! Simplification passes on single bodies: fewer ops, equal meaning.
 //!
-//! [`PASSES`] lists all passes for the command line. [`simplify`] runs the passes of [`ORDER`] until no pass
+//! [`PASSES`] lists all passes for case pages, switches and the manual. [`simplify`] runs the passes of [`ORDER`] until no pass
 //! changes the body, or a fixed number of times. A pass reads facts about other functions from
 //! [`PassContext`],
 //! recomputes its own analyses, and retains no state across edits.
