@@ -555,6 +555,24 @@ const PROGRAMS: &[Program] = &[
         { lock(); unlock(); }"),
     Program("a thread number in a call", Unraised("the region hands its thread number to `by_number`, which is not inlined"), "
         __kmpc_fork_call(0, 1, by_hand, a);"),
+    Program("a comparison of the thread number", Unraised("a comparison reads the thread number"), "
+        __kmpc_fork_call(0, 1, compares, a);"),
+    Program("a switch on the thread number", Unraised("a branch depends on the thread number"), "
+        __kmpc_fork_call(0, 1, branches, a);"),
+    Program("an index from the thread number", Unraised("an address depends on the thread number"), "
+        __kmpc_fork_call(0, 1, indexes, a);"),
+    Program("a loop that counts to the thread number", Unraised("a comparison reads the thread number"), "
+        __kmpc_fork_call(0, 1, counts, a);"),
+    Program("an atomic add of the thread number", Unraised("the region stores its thread number"), "
+        __kmpc_fork_call(0, 1, adds, a);"),
+    Program("an atomic exchange for the thread number", Unraised("the region stores its thread number"), "
+        __kmpc_fork_call(0, 1, exchanges, a);"),
+    Program("a copy of the thread number's bytes", Unraised("`llvm.memcpy.p0.p0.i64` reads the thread number"), "
+        __kmpc_fork_call(0, 1, copies, a);"),
+    Program("a thread number that a loop carries into a call", Unraised("the region hands its thread number to `by_number`, which is not inlined"), "
+        __kmpc_fork_call(0, 1, carries, a);"),
+    Program("a thread number in calls of the runtime", Team, "
+        __kmpc_fork_call(0, 1, only_calls, a);"),
     Program("a reduction over tasks", Unraised("a task reduction is used"), "
         int s = 0;
         #pragma omp parallel

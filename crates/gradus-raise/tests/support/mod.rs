@@ -28,6 +28,7 @@ pub const AS_BUILT: &[&str] = &["-O2", "-Xclang", "-disable-llvm-passes"];
 /// Declarations for the programs. Without OpenMP directives have no effect, and one thread exists.
 const BEFORE: &str = "
 #include <stdlib.h>
+#include <string.h>
 #ifdef _OPENMP
 #include <omp.h>
 static omp_lock_t gate_;
@@ -82,12 +83,27 @@ static double first(struct big s) { return s.x + s.y[0]; }
 static double last(struct big s) { return s.x + s.y[4]; }
 static double (*pick_big(int n))(struct big) { return n > 40 ? first : last; }
 #ifdef _OPENMP
-extern void __kmpc_fork_call(void *, int, void *, ...);
+extern void __kmpc_fork_call(void *, int, void *, ...), __kmpc_barrier(void *, int);
 #else
 #define __kmpc_fork_call(place, count, code, a) code(&(int){0}, &(int){0}, a)
+static void __kmpc_barrier(void *place, int number) {}
 #endif
 __attribute__((noinline)) static double by_number(int number) { return number < 0; }
 static void by_hand(int *number, int *bound, double *a) { a[7] = by_number(*number); }
+static int number_sum;
+static void compares(int *number, int *bound, double *a) { if (*number == 0) a[7] = 1; }
+static void branches(int *number, int *bound, double *a) { switch (*number) { case 0: a[7] = 1; break; case 1: a[8] = 1; } }
+static void indexes(int *number, int *bound, double *a) { a[*number] = 1; }
+static void adds(int *number, int *bound, double *a) { __atomic_fetch_add(&number_sum, *number, 0); }
+static void exchanges(int *number, int *bound, double *a) { int none = -1; __atomic_compare_exchange_n(&number_sum, &none, *number, 0, 0, 0); }
+static void copies(int *number, int *bound, double *a) { memcpy(a, number, sizeof *number); }
+static void carries(int *number, int *bound, double *a) {
+  int k = *number;
+  for (int i = 0; i < 3; i++) k = k * 2 + 1;
+  a[7] = by_number(k);
+}
+static void counts(int *number, int *bound, double *a) { for (int i = 0; i < *number; i++) a[7] = 1; }
+static void only_calls(int *number, int *bound, double *a) { __kmpc_barrier(0, *number); __atomic_fetch_add(&number_sum, 1, 0); }
 static void orphan(double *a, int n) {
   #pragma omp for
   for (int i = 0; i < n; i++) a[i] += i;
