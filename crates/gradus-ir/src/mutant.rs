@@ -20,8 +20,9 @@ pub enum DetectedBy {
     ForkJoin,
     /// Call graphs of parallel regions and worksharing functions.
     Shares,
-    /// None: the fault is a data race, detected by ThreadSanitizer.
-    Threads,
+    /// None: a test plants the fault in a program that the generators do not emit, or detects a data race by
+    /// ThreadSanitizer.
+    Tests,
 }
 
 macro_rules! mutants {
@@ -53,7 +54,9 @@ macro_rules! mutants {
                         DetectedBy::ForkJoin
                     }
                     CallerTeamIgnored => DetectedBy::Shares,
-                    SharedAddPlain => DetectedBy::Threads,
+                    SharedAddPlain | IdleShareWraps => {
+                        DetectedBy::Tests
+                    },
                     _ => DetectedBy::Wide,
                 }
             }
@@ -234,6 +237,8 @@ mutants! {
     CallerTeamIgnored,
     /// Iterations of a parallel loop add non-atomically to memory shared with other iterations.
     SharedAddPlain,
+    /// Computed bounds of a static loop wrap for a rank without iterations.
+    IdleShareWraps,
 }
 
 /// Returns whether `mutant` is planted.

@@ -5,6 +5,7 @@
 #[macro_use]
 mod support;
 
+use gradus_ir::mutant::{Mutant, plant};
 use support::{Expected::*, Program, atomics_left, check};
 
 /// The outcome of each construct at `-O2 -Xclang -disable-llvm-passes`, as compiled by `gradus cc`.
@@ -705,4 +706,37 @@ fn at_o2_without_copies_of_loops() {
 #[test]
 fn at_o3() {
     check(PROGRAMS, &["-O3"], false);
+}
+
+/// Static loops with bounds that a rank computes: at the end of the index type, and with chunks larger than the
+/// loop. Most ranks have no iteration.
+const COMPUTED_SHARES: &[Program] = &[
+    Program(
+        "bounds at the end of the type",
+        Team,
+        "
+        __kmpc_fork_call(0, 1, ends_at_type, a);",
+    ),
+    Program(
+        "chunks larger than the loop",
+        Team,
+        "
+        __kmpc_fork_call(0, 1, has_huge_chunks, a);",
+    ),
+];
+
+#[test]
+fn computed_shares_stay_inside_of_the_type() {
+    check(COMPUTED_SHARES, support::AS_BUILT, true);
+}
+
+#[test]
+fn seeded_fault_of_idle_shares_is_detected() {
+    plant(Some(Mutant::IdleShareWraps));
+    let found = support::one(&COMPUTED_SHARES[0], support::AS_BUILT, true);
+    plant(None);
+    assert!(
+        found.is_err(),
+        "the ranks without iterations are not noticed"
+    );
 }

@@ -84,9 +84,13 @@ static double last(struct big s) { return s.x + s.y[4]; }
 static double (*pick_big(int n))(struct big) { return n > 40 ? first : last; }
 #ifdef _OPENMP
 extern void __kmpc_fork_call(void *, int, void *, ...), __kmpc_barrier(void *, int);
+extern void __kmpc_for_static_init_4(void *, int, int, int *, int *, int *, int *, int, int);
+extern void __kmpc_for_static_fini(void *, int);
 #else
 #define __kmpc_fork_call(place, count, code, a) code(&(int){0}, &(int){0}, a)
 static void __kmpc_barrier(void *place, int number) {}
+static void __kmpc_for_static_init_4(void *place, int number, int schedule, int *last, int *lower, int *upper, int *stride, int step, int chunk) {}
+static void __kmpc_for_static_fini(void *place, int number) {}
 #endif
 __attribute__((noinline)) static double by_number(int number) { return number < 0; }
 static void by_hand(int *number, int *bound, double *a) { a[7] = by_number(*number); }
@@ -104,6 +108,15 @@ static void carries(int *number, int *bound, double *a) {
 }
 static void counts(int *number, int *bound, double *a) { for (int i = 0; i < *number; i++) a[7] = 1; }
 static void only_calls(int *number, int *bound, double *a) { __kmpc_barrier(0, *number); __atomic_fetch_add(&number_sum, 1, 0); }
+static inline __attribute__((always_inline)) void share(int number, int schedule, int first, int last, int chunk, double *a) {
+  int is_last = 0, lower = first, upper = last, stride = 1;
+  __kmpc_for_static_init_4(0, number, schedule, &is_last, &lower, &upper, &stride, 1, chunk);
+  for (long i = lower; i <= upper; i += 2) __atomic_fetch_add((long *)&a[i - first], 1, 0);
+  for (long i = lower + 1L; i <= upper; i += 2) __atomic_fetch_add((long *)&a[i - first], 1, 0);
+  __kmpc_for_static_fini(0, number);
+}
+static void ends_at_type(int *number, int *bound, double *a) { share(*number, 34, 2147483645, 2147483647, 1, a); }
+static void has_huge_chunks(int *number, int *bound, double *a) { share(*number, 33, 0, 9, 1 << 30, a); }
 static void orphan(double *a, int n) {
   #pragma omp for
   for (int i = 0; i < n; i++) a[i] += i;
@@ -221,7 +234,8 @@ pub fn check(programs: &[Program], flags: &[&str], shapes: bool) {
     assert!(wrong.is_empty(), "{flags:?}\n{}", wrong.join("\n"));
 }
 
-fn one(program: &Program, flags: &[&str], shapes: bool) -> Result<(), String> {
+/// Checks a program; with `shapes` also the outcome of its region.
+pub fn one(program: &Program, flags: &[&str], shapes: bool) -> Result<(), String> {
     let source = source(program.2);
     let serial = run(&imported(&bitcode(&source, &["-O1"])), 1, None)?;
     let flags: Vec<&str> = flags.iter().copied().chain(["-fopenmp"]).collect();
