@@ -54,7 +54,7 @@ macro_rules! mutants {
                         DetectedBy::ForkJoin
                     }
                     CallerTeamIgnored => DetectedBy::Shares,
-                    SharedAddPlain | IdleShareWraps => {
+                    SharedAddPlain | NarrowConstantsTruncated | IdleShareWraps => {
                         DetectedBy::Tests
                     },
                     _ => DetectedBy::Wide,
@@ -237,6 +237,8 @@ mutants! {
     CallerTeamIgnored,
     /// Iterations of a parallel loop add non-atomically to memory shared with other iterations.
     SharedAddPlain,
+    /// Constants of binary16 and bfloat16 are truncated instead of rounded.
+    NarrowConstantsTruncated,
     /// Computed bounds of a static loop wrap for a rank without iterations.
     IdleShareWraps,
 }
