@@ -53,7 +53,7 @@ macro_rules! mutants {
                     LoopFusionUnchecked | ConditionalWriteAsUnconditional | BranchMergeAcrossWrites | FusedIndexArraysChange => {
                         DetectedBy::ForkJoin
                     }
-                    CallerTeamIgnored => DetectedBy::Shares,
+                    CallerTeamIgnored | NumThreadsBeforeBranchMissed => DetectedBy::Shares,
                     SharedAddPlain | NarrowConstantsTruncated | IdleShareWraps => {
                         DetectedBy::Tests
                     },
@@ -239,6 +239,8 @@ mutants! {
     SharedAddPlain,
     /// Constants of binary16 and bfloat16 are truncated instead of rounded.
     NarrowConstantsTruncated,
+    /// A number of threads that is pushed before the branch of an `if` clause is dropped.
+    NumThreadsBeforeBranchMissed,
     /// Computed bounds of a static loop wrap for a rank without iterations.
     IdleShareWraps,
 }
