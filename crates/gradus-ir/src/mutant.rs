@@ -46,7 +46,12 @@ macro_rules! mutants {
                     | ScalarMinInAllLanes
                     | StaticRegistrationsLost
                     | OtherSignDropped
-                    | WriteOnlyBlocksShadowed => DetectedBy::C,
+                    | WriteOnlyBlocksShadowed
+                    | FreeInEmptyLoopCounted
+                    | ExternalGlobalsDisjoint
+                    | SharedBlocksDisjoint
+                    | UnknownCalleesCaptureNothing
+                    | NumbersThroughTextUnnoticed => DetectedBy::C,
                     LaunchFusionUnchecked | FusedThreadConflictMissed | HostLoadMovedOverLaunch | LockstepBarrierOnlyAfter
                     | LockstepBarrierOnlyBefore | SearchRangeUnaligned | SearchTestsLastOnly | SparseLoopFromZero
                     | SparseLoopLastLost | WrappingIndexWidened => DetectedBy::Kernels,
@@ -237,6 +242,16 @@ mutants! {
     CallerTeamIgnored,
     /// Iterations of a parallel loop add non-atomically to memory shared with other iterations.
     SharedAddPlain,
+    /// A free in a loop that may run zero times counts as a free of every block.
+    FreeInEmptyLoopCounted,
+    /// Two globals with external linkage count as pointers to disjoint blocks.
+    ExternalGlobalsDisjoint,
+    /// Two globals that hold one allocation count as pointers to disjoint blocks.
+    SharedBlocksDisjoint,
+    /// Unknown callees retain no address that they receive.
+    UnknownCalleesCaptureNothing,
+    /// Numbers that the program writes as text and reads again are not reported.
+    NumbersThroughTextUnnoticed,
     /// Constants of binary16 and bfloat16 are truncated instead of rounded.
     NarrowConstantsTruncated,
     /// A number of threads that is pushed before the branch of an `if` clause is dropped.
