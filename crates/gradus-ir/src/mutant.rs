@@ -54,7 +54,7 @@ macro_rules! mutants {
                     | NumbersThroughTextUnnoticed => DetectedBy::C,
                     LaunchFusionUnchecked | FusedThreadConflictMissed | HostLoadMovedOverLaunch | LockstepBarrierOnlyAfter
                     | LockstepBarrierOnlyBefore | SearchRangeUnaligned | SearchTestsLastOnly | SparseLoopFromZero
-                    | SparseLoopLastLost | WrappingIndexWidened => DetectedBy::Kernels,
+                    | SparseLoopLastLost | WrappingIndexWidened | DynamicSharedSizeIgnored => DetectedBy::Kernels,
                     LoopFusionUnchecked | ConditionalWriteAsUnconditional | BranchMergeAcrossWrites | FusedIndexArraysChange => {
                         DetectedBy::ForkJoin
                     }
@@ -254,6 +254,8 @@ mutants! {
     NumbersThroughTextUnnoticed,
     /// Constants of binary16 and bfloat16 are truncated instead of rounded.
     NarrowConstantsTruncated,
+    /// Shared memory whose size the launch gives holds one element.
+    DynamicSharedSizeIgnored,
     /// A number of threads that is pushed before the branch of an `if` clause is dropped.
     NumThreadsBeforeBranchMissed,
     /// Computed bounds of a static loop wrap for a rank without iterations.
