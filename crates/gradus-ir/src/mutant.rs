@@ -20,6 +20,8 @@ pub enum DetectedBy {
     ForkJoin,
     /// Call graphs of parallel regions and worksharing functions.
     Shares,
+    /// Gradients of OpenMP programs.
+    Gradients,
     /// None: a test plants the fault in a program that the generators do not emit, or detects a data race by
     /// ThreadSanitizer.
     Tests,
@@ -59,6 +61,7 @@ macro_rules! mutants {
                         DetectedBy::ForkJoin
                     }
                     CallerTeamIgnored | NumThreadsBeforeBranchMissed => DetectedBy::Shares,
+                    LevelQueryAccepted => DetectedBy::Gradients,
                     SharedAddPlain | NarrowConstantsTruncated | IdleShareWraps => {
                         DetectedBy::Tests
                     },
@@ -260,6 +263,8 @@ mutants! {
     NumThreadsBeforeBranchMissed,
     /// Computed bounds of a static loop wrap for a rank without iterations.
     IdleShareWraps,
+    /// `omp_get_level` is accepted in differentiated code.
+    LevelQueryAccepted,
 }
 
 /// Returns whether `mutant` is planted.

@@ -26,6 +26,7 @@ pub fn run(settings: &Settings) -> ExitCode {
             DetectedBy::Kernels => ProgramKind::Kernels,
             DetectedBy::ForkJoin => ProgramKind::Parallel,
             DetectedBy::Shares => ProgramKind::Shares,
+            DetectedBy::Gradients => ProgramKind::Gradients,
             // Tests of the command or of the pipeline detect the fault.
             DetectedBy::Tests => continue,
         };
