@@ -62,7 +62,7 @@ macro_rules! mutants {
                     }
                     CallerTeamIgnored | NumThreadsBeforeBranchMissed => DetectedBy::Shares,
                     LevelQueryAccepted => DetectedBy::Gradients,
-                    SharedAddPlain | NarrowConstantsTruncated | IdleShareWraps => {
+                    SharedAddPlain | IndirectOutputsWithoutShadow | NarrowConstantsTruncated | IdleShareWraps => {
                         DetectedBy::Tests
                     },
                     _ => DetectedBy::Wide,
@@ -265,6 +265,8 @@ mutants! {
     IdleShareWraps,
     /// `omp_get_level` is accepted in differentiated code.
     LevelQueryAccepted,
+    /// Outputs that an argument reaches through pointers in memory have no shadow.
+    IndirectOutputsWithoutShadow,
 }
 
 /// Returns whether `mutant` is planted.
