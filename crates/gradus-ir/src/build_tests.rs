@@ -1,5 +1,6 @@
 //! Tests of [`Body`] and [`Builder`]: use lists stay consistent through construction, walks and edits.
 
+use crate::mutant::{Mutant, plant};
 use crate::{Body, Builder, OpKind, Unit};
 
 #[test]
@@ -102,4 +103,17 @@ fn constants_round_to_nearest_even_and_overflow_to_infinity() {
         let infinity = crate::consts::float_bits(kind, f64::INFINITY);
         assert!(crate::consts::float_bits(kind, f64::NAN) & 0x7fff > infinity);
     }
+}
+
+/// With the seeded fault 0.3 is rounded down: the test above would fail.
+#[test]
+fn seeded_fault_of_narrow_constants_is_detected() {
+    let found = |mutant| {
+        plant(mutant);
+        let bits = crate::consts::float_bits(crate::FloatKind::F16, 0.3);
+        plant(None);
+        bits
+    };
+    assert_eq!(found(None), 0x34cd);
+    assert_ne!(found(Some(Mutant::NarrowConstantsTruncated)), 0x34cd);
 }

@@ -1,5 +1,6 @@
 //! Interned constants. An op refers to a constant through a value of the op's body.
 
+use crate::mutant::{Mutant, is_planted};
 use crate::{Arena, ConstId, FloatKind, FuncId, GlobalId, TypeId};
 use std::collections::HashMap;
 
@@ -112,6 +113,7 @@ fn round_to_narrow(value: f64, exponent_bits: u32, fraction_bits: u32) -> u128 {
     let whole = significand >> dropped;
     let (rest, half) = (significand - (whole << dropped), 1u128 << (dropped - 1));
     let up = rest > half || rest == half && whole & 1 == 1;
+    let up = up && !is_planted(Mutant::NarrowConstantsTruncated);
     // The leading one of a normal significand, and a carry of the rounding, increment the exponent field.
     let bits = (((target + bias - 1) as u128) << fraction_bits) + whole + u128::from(up);
     sign | bits.min(infinity)

@@ -20,8 +20,11 @@ pub enum DetectedBy {
     ForkJoin,
     /// Call graphs of parallel regions and worksharing functions.
     Shares,
-    /// None: the fault is a data race, detected by ThreadSanitizer.
-    Threads,
+    /// Gradients of OpenMP programs.
+    Gradients,
+    /// None: a test plants the fault in a program that the generators do not emit, or detects a data race by
+    /// ThreadSanitizer.
+    Tests,
 }
 
 macro_rules! mutants {
@@ -45,15 +48,23 @@ macro_rules! mutants {
                     | ScalarMinInAllLanes
                     | StaticRegistrationsLost
                     | OtherSignDropped
-                    | WriteOnlyBlocksShadowed => DetectedBy::C,
+                    | WriteOnlyBlocksShadowed
+                    | FreeInEmptyLoopCounted
+                    | ExternalGlobalsDisjoint
+                    | SharedBlocksDisjoint
+                    | UnknownCalleesCaptureNothing
+                    | NumbersThroughTextUnnoticed => DetectedBy::C,
                     LaunchFusionUnchecked | FusedThreadConflictMissed | HostLoadMovedOverLaunch | LockstepBarrierOnlyAfter
                     | LockstepBarrierOnlyBefore | SearchRangeUnaligned | SearchTestsLastOnly | SparseLoopFromZero
-                    | SparseLoopLastLost | WrappingIndexWidened => DetectedBy::Kernels,
+                    | SparseLoopLastLost | WrappingIndexWidened | DynamicSharedSizeIgnored => DetectedBy::Kernels,
                     LoopFusionUnchecked | ConditionalWriteAsUnconditional | BranchMergeAcrossWrites | FusedIndexArraysChange => {
                         DetectedBy::ForkJoin
                     }
-                    CallerTeamIgnored => DetectedBy::Shares,
-                    SharedAddPlain => DetectedBy::Threads,
+                    CallerTeamIgnored | NumThreadsBeforeBranchMissed => DetectedBy::Shares,
+                    LevelQueryAccepted => DetectedBy::Gradients,
+                    SharedAddPlain | IndirectOutputsWithoutShadow | NarrowConstantsTruncated | IdleShareWraps => {
+                        DetectedBy::Tests
+                    },
                     _ => DetectedBy::Wide,
                 }
             }
@@ -234,6 +245,28 @@ mutants! {
     CallerTeamIgnored,
     /// Iterations of a parallel loop add non-atomically to memory shared with other iterations.
     SharedAddPlain,
+    /// A free in a loop that may run zero times counts as a free of every block.
+    FreeInEmptyLoopCounted,
+    /// Two globals with external linkage count as pointers to disjoint blocks.
+    ExternalGlobalsDisjoint,
+    /// Two globals that hold one allocation count as pointers to disjoint blocks.
+    SharedBlocksDisjoint,
+    /// Unknown callees retain no address that they receive.
+    UnknownCalleesCaptureNothing,
+    /// Numbers that the program writes as text and reads again are not reported.
+    NumbersThroughTextUnnoticed,
+    /// Constants of binary16 and bfloat16 are truncated instead of rounded.
+    NarrowConstantsTruncated,
+    /// Shared memory whose size the launch gives holds one element.
+    DynamicSharedSizeIgnored,
+    /// A number of threads that is pushed before the branch of an `if` clause is dropped.
+    NumThreadsBeforeBranchMissed,
+    /// Computed bounds of a static loop wrap for a rank without iterations.
+    IdleShareWraps,
+    /// `omp_get_level` is accepted in differentiated code.
+    LevelQueryAccepted,
+    /// Outputs that an argument reaches through pointers in memory have no shadow.
+    IndirectOutputsWithoutShadow,
 }
 
 /// Returns whether `mutant` is planted.

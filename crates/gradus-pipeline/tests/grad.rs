@@ -2,7 +2,8 @@
 
 mod support;
 use gradus_ir::Code;
-use gradus_pipeline::{GradRequest, GradTask, Level, Mode, OutputKind, Reply, Task};
+use gradus_ir::mutant::{Mutant, plant};
+use gradus_pipeline::{GradRequest, GradTask, Level, Mode, OutputKind, Reply, Role, Task};
 use support::{CHECK, LEVELS, bitcode, findings, grad, link_and_run, run};
 
 const EMIT: &[OutputKind] = &[
@@ -365,4 +366,36 @@ fn the_same_request_gives_the_same_bytes() {
     let module = bitcode(source, &["-O2", "-g"]);
     let once = || run(module.clone(), grad(&[wish("f")]), Level::O2, EMIT);
     assert_eq!(once(), once());
+}
+
+/// An output of an argument is written through a pointer that the argument's memory holds.
+const INDIRECT_OUTPUT: &str = "struct vector { int n; double *at; };
+    void squares(const double *x, struct vector *y) { for (int i = 0; i < y->n; i++) y->at[i] = x[i] * x[i]; }";
+
+/// Without the seeded fault the output has a shadow. With the fault the derivative is zero, hence refused.
+#[test]
+fn seeded_fault_of_indirect_outputs_is_detected() {
+    let wishes = [GradRequest {
+        wrt: names(&["x"]),
+        ..wish("squares")
+    }];
+    let shadows = |mutant| {
+        plant(mutant);
+        let reply = run(
+            bitcode(INDIRECT_OUTPUT, &["-O1"]),
+            grad(&wishes),
+            Level::O1,
+            EMIT,
+        );
+        plant(None);
+        let made = reply.derivatives.first()?;
+        Some(
+            made.arguments
+                .iter()
+                .filter(|a| matches!(a.role, Role::Shadow(..)))
+                .count(),
+        )
+    };
+    assert_eq!(shadows(None), Some(2));
+    assert_ne!(shadows(Some(Mutant::IndirectOutputsWithoutShadow)), Some(2));
 }

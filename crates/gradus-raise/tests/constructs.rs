@@ -5,6 +5,7 @@
 #[macro_use]
 mod support;
 
+use gradus_ir::mutant::{Mutant, plant};
 use support::{Expected::*, Program, atomics_left, check};
 
 /// The outcome of each construct at `-O2 -Xclang -disable-llvm-passes`, as compiled by `gradus cc`.
@@ -555,6 +556,24 @@ const PROGRAMS: &[Program] = &[
         { lock(); unlock(); }"),
     Program("a thread number in a call", Unraised("the region hands its thread number to `by_number`, which is not inlined"), "
         __kmpc_fork_call(0, 1, by_hand, a);"),
+    Program("a comparison of the thread number", Unraised("a comparison reads the thread number"), "
+        __kmpc_fork_call(0, 1, compares, a);"),
+    Program("a switch on the thread number", Unraised("a branch depends on the thread number"), "
+        __kmpc_fork_call(0, 1, branches, a);"),
+    Program("an index from the thread number", Unraised("an address depends on the thread number"), "
+        __kmpc_fork_call(0, 1, indexes, a);"),
+    Program("a loop that counts to the thread number", Unraised("a comparison reads the thread number"), "
+        __kmpc_fork_call(0, 1, counts, a);"),
+    Program("an atomic add of the thread number", Unraised("the region stores its thread number"), "
+        __kmpc_fork_call(0, 1, adds, a);"),
+    Program("an atomic exchange for the thread number", Unraised("the region stores its thread number"), "
+        __kmpc_fork_call(0, 1, exchanges, a);"),
+    Program("a copy of the thread number's bytes", Unraised("`llvm.memcpy.p0.p0.i64` reads the thread number"), "
+        __kmpc_fork_call(0, 1, copies, a);"),
+    Program("a thread number that a loop carries into a call", Unraised("the region hands its thread number to `by_number`, which is not inlined"), "
+        __kmpc_fork_call(0, 1, carries, a);"),
+    Program("a thread number in calls of the runtime", Team, "
+        __kmpc_fork_call(0, 1, only_calls, a);"),
     Program("a reduction over tasks", Unraised("a task reduction is used"), "
         int s = 0;
         #pragma omp parallel
@@ -687,4 +706,37 @@ fn at_o2_without_copies_of_loops() {
 #[test]
 fn at_o3() {
     check(PROGRAMS, &["-O3"], false);
+}
+
+/// Static loops with bounds that a rank computes: at the end of the index type, and with chunks larger than the
+/// loop. Most ranks have no iteration.
+const COMPUTED_SHARES: &[Program] = &[
+    Program(
+        "bounds at the end of the type",
+        Team,
+        "
+        __kmpc_fork_call(0, 1, ends_at_type, a);",
+    ),
+    Program(
+        "chunks larger than the loop",
+        Team,
+        "
+        __kmpc_fork_call(0, 1, has_huge_chunks, a);",
+    ),
+];
+
+#[test]
+fn computed_shares_stay_inside_of_the_type() {
+    check(COMPUTED_SHARES, support::AS_BUILT, true);
+}
+
+#[test]
+fn seeded_fault_of_idle_shares_is_detected() {
+    plant(Some(Mutant::IdleShareWraps));
+    let found = support::one(&COMPUTED_SHARES[0], support::AS_BUILT, true);
+    plant(None);
+    assert!(
+        found.is_err(),
+        "the ranks without iterations are not noticed"
+    );
 }

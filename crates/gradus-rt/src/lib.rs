@@ -33,7 +33,7 @@ pub mod tasks;
 pub mod team;
 pub mod team_state;
 pub mod thread_context;
-mod thread_scratch;
+pub mod thread_scratch;
 mod tsan;
 
 use std::ffi::c_void;

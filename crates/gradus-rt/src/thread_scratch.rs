@@ -28,7 +28,7 @@ thread_local! {
 /// Allocates memory for the calling thread, until [`gr_scratch_end`]; the contents are undefined. Aborts if
 /// no memory is left.
 #[unsafe(no_mangle)]
-extern "C" fn gr_scratch(bytes: i64) -> *mut c_void {
+pub extern "C" fn gr_scratch(bytes: i64) -> *mut c_void {
     let bytes = usize::try_from(bytes).unwrap_or(0).max(1);
     let known = FREE.try_with(|free| {
         let blocks = &mut free.borrow_mut().0;
@@ -57,7 +57,7 @@ extern "C" fn gr_scratch(bytes: i64) -> *mut c_void {
 /// # Safety
 /// `block` came from [`gr_scratch`] with an equal size on the calling thread, and is no longer used.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn gr_scratch_end(block: *mut c_void, bytes: i64) {
+pub unsafe extern "C" fn gr_scratch_end(block: *mut c_void, bytes: i64) {
     let bytes = usize::try_from(bytes).unwrap_or(0).max(1);
     let kept = FREE.try_with(|free| {
         let blocks = &mut free.borrow_mut().0;

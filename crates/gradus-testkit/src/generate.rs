@@ -14,6 +14,7 @@
 mod aliasing;
 pub(crate) mod c;
 mod c_kept;
+mod c_limits;
 mod c_memory;
 mod c_statements;
 mod c_values;

@@ -21,6 +21,7 @@ fn program(part: &str) -> Option<CProgram> {
         function: "f".into(),
         contents: BTreeSet::new(),
         single: false,
+        refused_with: None,
     })
 }
 

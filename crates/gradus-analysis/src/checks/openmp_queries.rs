@@ -6,6 +6,7 @@
 use crate::call_graph::Callee;
 use crate::view::View;
 use gradus_ir::externals::{ExternalFn, OpenMpFn};
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{Code, Diagnostic};
 
 /// Returns a diagnostic for each such query.
@@ -18,11 +19,14 @@ pub(crate) fn findings(facts: View<'_>) -> Vec<Diagnostic> {
                 continue;
             };
             let Some(ExternalFn::OpenMp(
-                OpenMpFn::InFinal | OpenMpFn::AncestorInfo | OpenMpFn::Level,
+                query @ (OpenMpFn::InFinal | OpenMpFn::AncestorInfo | OpenMpFn::Level),
             )) = unit.known(callee)
             else {
                 continue;
             };
+            if query == OpenMpFn::Level && is_planted(Mutant::LevelQueryAccepted) {
+                continue;
+            }
             let function = &unit.functions[func];
             let name = function.source_name.as_ref().unwrap_or(&function.name);
             let message =

@@ -26,6 +26,7 @@ use gradus_ir::externals::{
     Effects, ExternalFn, SystemFn, TextFn, is_cpp_text_function, is_stream_variable,
     is_string_stream, reads_address_lists,
 };
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{Body, Code, ConstKind, Diagnostic, FuncId, Op, OpKind, Unit, Value};
 use std::collections::HashSet;
 
@@ -70,6 +71,9 @@ struct TextFlows<'u> {
 
 /// Returns a warning for each such read. The pipeline turns the warning into an error unless it is allowed.
 pub(crate) fn findings(facts: View<'_>, classes: &MemoryActivity, flow: &Flow) -> Vec<Diagnostic> {
+    if is_planted(Mutant::NumbersThroughTextUnnoticed) {
+        return Vec::new();
+    }
     let mut ways = TextFlows {
         active_lists: text_in_lists::lists_with_argument(facts, |func, arg| {
             is_varied_argument(facts, classes, func, arg)

@@ -9,6 +9,7 @@ use crate::call_graph::CallGraph;
 use crate::points_to::alias_sets::AliasSets;
 use crate::type_analysis::type_map::TypeMap;
 use crate::view::View;
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{Entity, FuncId, Unit};
 use std::collections::BTreeSet;
 
@@ -29,6 +30,9 @@ pub fn indirect_outputs(unit: &Unit, closure: &CallGraph, func: FuncId) -> Vec<b
     };
     let written = written_alias_sets(facts);
     let behind = |param: &gradus_ir::Value| {
+        if is_planted(Mutant::IndirectOutputsWithoutShadow) {
+            return false;
+        }
         let places = memory.places(func, *param).iter().flatten();
         let mut work: Vec<_> = places
             .flat_map(|place| memory.pointees(place.class))

@@ -9,6 +9,7 @@
 use crate::loops::count_expressions::{Count, count_of, in_caller, is_nonzero, nonzero_around};
 use crate::points_to::alias_sets::{AliasSetId, MemoryOrigin};
 use crate::view::View;
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{Body, Definition, FuncId, Op, OpKind, Region, Value};
 use std::collections::{HashMap, HashSet};
 
@@ -196,7 +197,8 @@ impl<'a> FreeSearch<'a> {
             let passes = match body.kind(owner) {
                 OpKind::Loop { .. } => true,
                 OpKind::For { .. } => {
-                    self.follows_from_allocation(frame, body, body.operand(owner, 0))
+                    is_planted(Mutant::FreeInEmptyLoopCounted)
+                        || self.follows_from_allocation(frame, body, body.operand(owner, 0))
                 }
                 OpKind::If => {
                     let condition = body.operand(owner, 0);

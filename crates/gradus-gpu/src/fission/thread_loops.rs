@@ -3,6 +3,7 @@
 
 use crate::Options;
 use gradus_edit::declare_aligned_alloc;
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{
     AllocaInfo, AllocaStorage, AttrSet, BinaryOp, Body, Builder, CastOp, Flags, IntPredicate, Op,
     OpKind, ReduceOp, SpmdKind, TypeId, Unit, Value,
@@ -351,6 +352,10 @@ pub(crate) fn block_memory(b: &mut Builder<'_>, alloca: Op, options: &Options) -
         .as_int(b.unit, count)
         .and_then(|n| u64::try_from(n).ok());
     let size = b.unit.layout.size_bytes(b.unit, info.ty).max(1);
-    let count = known.unwrap_or(options.max_shared_bytes / size).max(1);
+    let most = match is_planted(Mutant::DynamicSharedSizeIgnored) {
+        true => 1,
+        false => options.max_shared_bytes / size,
+    };
+    let count = known.unwrap_or(most).max(1);
     private_memory(b, info.ty, count, Some(info.align_bytes))
 }

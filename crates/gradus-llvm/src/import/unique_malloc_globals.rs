@@ -9,6 +9,7 @@
 //!   result have the same target.
 
 use super::Importer;
+use gradus_ir::mutant::{Mutant, is_planted};
 use llvm_sys::LLVMLinkage::{LLVMInternalLinkage, LLVMPrivateLinkage};
 use llvm_sys::LLVMValueKind;
 use llvm_sys::core::*;
@@ -32,10 +33,11 @@ impl Importer<'_> {
             if !is_variable || LLVMIsDeclaration(variable) != 0 {
                 return false;
             }
-            if !matches!(
+            let is_local = matches!(
                 LLVMGetLinkage(variable),
                 LLVMInternalLinkage | LLVMPrivateLinkage
-            ) {
+            );
+            if !is_local && !is_planted(Mutant::ExternalGlobalsDisjoint) {
                 return false;
             }
             if LLVMIsNull(LLVMGetInitializer(variable)) == 0 {
@@ -80,7 +82,7 @@ impl Importer<'_> {
 /// Returns whether all stores of a pointer in memory go to one variable. Null may be stored anywhere.
 unsafe fn is_stored_only_in(pointer: LLVMValueRef, variable: LLVMValueRef) -> bool {
     unsafe {
-        if LLVMIsConstant(pointer) != 0 {
+        if LLVMIsConstant(pointer) != 0 || is_planted(Mutant::SharedBlocksDisjoint) {
             return true;
         }
         let mut at = LLVMGetFirstUse(pointer);

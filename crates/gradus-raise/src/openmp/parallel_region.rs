@@ -9,6 +9,7 @@ use crate::openmp::thread_num;
 use crate::runtime_calls::{RuntimeCalls, span_of};
 use gradus_edit::inline_region_body;
 use gradus_ir::externals::{ExternalFn, OpenMpFn};
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{
     AllocaInfo, AllocaStorage, Body, Builder, CastOp, FuncId, IntPredicate, LocId, Location, Op,
     OpKind, Region, SpmdKind, Unit, Value,
@@ -174,7 +175,8 @@ fn pushed_num_threads(
             at = body.prev(op);
         }
         let around = body.parent_op(from)?;
-        if !matches!(body.kind(around), OpKind::If) {
+        let missed = is_planted(Mutant::NumThreadsBeforeBranchMissed);
+        if missed || !matches!(body.kind(around), OpKind::If) {
             return None;
         }
         from = around;

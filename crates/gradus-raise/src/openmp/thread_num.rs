@@ -106,8 +106,9 @@ pub(super) fn query_library_numbers(unit: &mut Unit, body: &mut Body, region: Re
 }
 
 /// Returns the reason why a region cannot be raised if its code hands the thread number, or the address of the
-/// number, to a function that is neither inlined nor part of the runtime, or stores the number outside of its
-/// own variables. `func` is the region's outlined function; `inlined` selects the functions to be inlined.
+/// number, to a function that is neither inlined nor part of the runtime, or if memory, control or a result of
+/// the region depends on the number. `func` is the region's outlined function; `inlined` selects the functions
+/// to be inlined.
 pub(super) fn leaked_number(
     unit: &Unit,
     func: FuncId,
@@ -152,11 +153,11 @@ enum NumberUse {
     Values(Vec<Value>),
     /// The number is a parameter of a function to be inlined.
     Argument(FuncId, usize),
-    /// The number leaves the region's code.
+    /// The number leaves the region's code, or the code depends on the number.
     Leaks(String),
 }
 
-/// Classifies the use of a thread number as operand `index` of `op`.
+/// Classifies the use of a thread number, or of the address of the number, as operand `index` of `op`.
 fn number_use(
     unit: &Unit,
     body: &Body,
@@ -164,52 +165,148 @@ fn number_use(
     index: usize,
     inlined: &dyn Fn(FuncId) -> bool,
 ) -> NumberUse {
+    let leaks = |text: &str| NumberUse::Leaks(text.into());
     let results = || NumberUse::Values(body.results(op).to_vec());
     match body.kind(op) {
         OpKind::Load(_)
-        | OpKind::Cast(_)
         | OpKind::Freeze
         | OpKind::Select
         | OpKind::Binary(_)
-        | OpKind::Addr { .. } => results(),
+        | OpKind::FNeg
+        | OpKind::ExtractElement
+        | OpKind::InsertElement
+        | OpKind::Shuffle(_)
+        | OpKind::ExtractValue(_)
+        | OpKind::InsertValue(_) => results(),
+        // An address made of a number would not be the address of the number.
+        OpKind::Cast(CastOp::IntToPtr) => leaks("an address depends on the thread number"),
+        OpKind::Cast(_) => results(),
+        OpKind::Addr { .. } if index == 0 => results(),
+        OpKind::Addr { .. } => leaks("an address depends on the thread number"),
+        OpKind::Alloca(_) => leaks("the size of a variable depends on the thread number"),
         OpKind::Store(_) if index == 0 => {
             let slot = body.operand(op, 1);
             let own = body.def_op(slot);
             match own.is_some_and(|op| matches!(body.kind(op), OpKind::Alloca(_))) {
                 true => NumberUse::Values(vec![slot]),
-                false => NumberUse::Leaks("the region stores its thread number".into()),
+                false => leaks("the region stores its thread number"),
             }
         }
-        OpKind::Yield | OpKind::Repeat => {
-            let region = body.parent(op);
-            let owner = region.and_then(|region| body.owner(region));
-            let mut values: Vec<Value> = region
-                .into_iter()
-                .flat_map(|region| body.region_params(region).iter().copied())
-                .chain(
-                    owner
-                        .into_iter()
-                        .flat_map(|op| body.results(op).iter().copied()),
-                )
-                .collect();
-            values.retain(|value| body.ty(*value) == body.ty(body.operand(op, index)));
-            NumberUse::Values(values)
+        // The op overwrites the number in its place.
+        OpKind::Store(_) => NumberUse::Harmless,
+        // The result may be the number in the place.
+        OpKind::AtomicRmw(..) | OpKind::CmpXchg { .. } if index == 0 => results(),
+        OpKind::CmpXchg { .. } if index == 1 => leaks("a comparison reads the thread number"),
+        OpKind::AtomicRmw(..) | OpKind::CmpXchg { .. } => {
+            leaks("the region stores its thread number")
         }
-        OpKind::Call(_) | OpKind::Invoke(_) => match unit.callee(body, op) {
-            Some(_) if index == 0 => NumberUse::Harmless,
-            Some(callee) if unit.functions[callee].name.starts_with("llvm.") => NumberUse::Harmless,
-            Some(_) if unit.openmp_callee(body, op).is_some() => NumberUse::Harmless,
-            Some(callee) if inlined(callee) => NumberUse::Argument(callee, index - 1),
-            Some(callee) => {
-                let function = &unit.functions[callee];
-                let name = function.source_name.as_ref().unwrap_or(&function.name);
-                NumberUse::Leaks(format!(
-                    "the region hands its thread number to `{name}`, which is not inlined"
-                ))
-            }
-            None => NumberUse::Leaks("an indirect call receives the thread number".into()),
+        // The address of a variable is not null on any thread.
+        OpKind::ICmp(_) if body.is_null(unit, body.operand(op, 1 - index)) => NumberUse::Harmless,
+        OpKind::ICmp(_) | OpKind::FCmp(_) => leaks("a comparison reads the thread number"),
+        OpKind::If | OpKind::Switch(_) => leaks("a branch depends on the thread number"),
+        OpKind::Loop { .. } => {
+            NumberUse::Values(vec![body.region_params(body.op_regions(op)[0])[index]])
+        }
+        OpKind::For { .. } if index > 0 => {
+            NumberUse::Values(vec![body.region_params(body.op_regions(op)[0])[index]])
+        }
+        OpKind::For { .. } | OpKind::ParFor { .. } | OpKind::ShareFor { .. } => {
+            leaks("a loop depends on the thread number")
+        }
+        // The operands are an extent, conditions of a task, and the results of ranks that do not run a `single`.
+        OpKind::Spmd { .. } => leaks("the size of a team depends on the thread number"),
+        OpKind::Spawn { .. } => leaks("a task depends on the thread number"),
+        OpKind::Single { .. } => NumberUse::Values(vec![body.results(op)[index]]),
+        OpKind::Repeat if index == 0 => leaks("a loop depends on the thread number"),
+        OpKind::Yield | OpKind::Repeat => yielded_number(body, op, index),
+        OpKind::Call(_) | OpKind::Invoke(_) => number_in_call(unit, body, op, index, inlined),
+        OpKind::Return => leaks("a function returns the thread number"),
+        OpKind::Resume => leaks("an exception holds the thread number"),
+        OpKind::Foreign(_) => leaks("an instruction without an op reads the thread number"),
+        OpKind::Fence { .. }
+        | OpKind::LandingPad(_)
+        | OpKind::Scope
+        | OpKind::Sync
+        | OpKind::Barrier(_)
+        | OpKind::Critical(_)
+        | OpKind::Unreachable => unreachable!("the op has no operands"),
+    }
+}
+
+/// Classifies a number that a region yields as operand `index` of its terminator.
+fn yielded_number(body: &Body, terminator: Op, index: usize) -> NumberUse {
+    let region = body.parent(terminator);
+    let Some((region, owner)) = region.and_then(|region| Some((region, body.owner(region)?)))
+    else {
+        unreachable!("a region that yields belongs to an op");
+    };
+    let (params, results) = (body.region_params(region), body.results(owner));
+    NumberUse::Values(match body.kind(owner) {
+        OpKind::Loop { .. } => match index - 1 < params.len() {
+            true => vec![params[index - 1]],
+            false => vec![results[index - 1 - params.len()]],
         },
-        // Control flow, comparisons and stores to the number's place: no number leaves the region.
-        _ => NumberUse::Harmless,
+        OpKind::For { .. } => vec![params[index + 1], results[index]],
+        OpKind::ParFor { .. } => {
+            return NumberUse::Leaks("a reduction reads the thread number".into());
+        }
+        // The other ops with regions have the yielded values as results.
+        _ => vec![results[index]],
+    })
+}
+
+/// Classifies a number that a call receives as operand `index`.
+fn number_in_call(
+    unit: &Unit,
+    body: &Body,
+    call: Op,
+    index: usize,
+    inlined: &dyn Fn(FuncId) -> bool,
+) -> NumberUse {
+    let Some(callee) = unit.callee(body, call).filter(|_| index > 0) else {
+        return NumberUse::Leaks("an indirect call receives the thread number".into());
+    };
+    let function = &unit.functions[callee];
+    if function.name.starts_with("llvm.") {
+        return number_in_intrinsic(&function.name, body, call, index);
+    }
+    if unit.openmp_callee(body, call).is_some() {
+        return NumberUse::Harmless;
+    }
+    let params = function
+        .body
+        .as_deref()
+        .map_or(0, |body| body.params().len());
+    if inlined(callee) && index <= params {
+        return NumberUse::Argument(callee, index - 1);
+    }
+    let name = function.source_name.as_ref().unwrap_or(&function.name);
+    NumberUse::Leaks(format!(
+        "the region hands its thread number to `{name}`, which is not inlined"
+    ))
+}
+
+/// Intrinsics that neither compute with operands nor access memory.
+const MARKERS: [&str; 5] = [
+    "llvm.lifetime.",
+    "llvm.dbg.",
+    "llvm.assume",
+    "llvm.invariant.",
+    "llvm.experimental.noalias.scope.decl",
+];
+
+/// Classifies a number that an intrinsic of LLVM receives as operand `index`.
+fn number_in_intrinsic(name: &str, body: &Body, call: Op, index: usize) -> NumberUse {
+    if MARKERS.iter().any(|marker| name.starts_with(marker)) {
+        return NumberUse::Harmless;
+    }
+    // A fill or copy that overwrites the number in its place.
+    let writes = ["llvm.memset.", "llvm.memcpy.", "llvm.memmove."];
+    if index == 1 && writes.iter().any(|write| name.starts_with(write)) {
+        return NumberUse::Harmless;
+    }
+    match (body.kind(call), body.results(call)) {
+        (OpKind::Call(_), [result]) => NumberUse::Values(vec![*result]),
+        _ => NumberUse::Leaks(format!("`{name}` reads the thread number")),
     }
 }

@@ -28,6 +28,7 @@ pub const AS_BUILT: &[&str] = &["-O2", "-Xclang", "-disable-llvm-passes"];
 /// Declarations for the programs. Without OpenMP directives have no effect, and one thread exists.
 const BEFORE: &str = "
 #include <stdlib.h>
+#include <string.h>
 #ifdef _OPENMP
 #include <omp.h>
 static omp_lock_t gate_;
@@ -82,12 +83,40 @@ static double first(struct big s) { return s.x + s.y[0]; }
 static double last(struct big s) { return s.x + s.y[4]; }
 static double (*pick_big(int n))(struct big) { return n > 40 ? first : last; }
 #ifdef _OPENMP
-extern void __kmpc_fork_call(void *, int, void *, ...);
+extern void __kmpc_fork_call(void *, int, void *, ...), __kmpc_barrier(void *, int);
+extern void __kmpc_for_static_init_4(void *, int, int, int *, int *, int *, int *, int, int);
+extern void __kmpc_for_static_fini(void *, int);
 #else
 #define __kmpc_fork_call(place, count, code, a) code(&(int){0}, &(int){0}, a)
+static void __kmpc_barrier(void *place, int number) {}
+static void __kmpc_for_static_init_4(void *place, int number, int schedule, int *last, int *lower, int *upper, int *stride, int step, int chunk) {}
+static void __kmpc_for_static_fini(void *place, int number) {}
 #endif
 __attribute__((noinline)) static double by_number(int number) { return number < 0; }
 static void by_hand(int *number, int *bound, double *a) { a[7] = by_number(*number); }
+static int number_sum;
+static void compares(int *number, int *bound, double *a) { if (*number == 0) a[7] = 1; }
+static void branches(int *number, int *bound, double *a) { switch (*number) { case 0: a[7] = 1; break; case 1: a[8] = 1; } }
+static void indexes(int *number, int *bound, double *a) { a[*number] = 1; }
+static void adds(int *number, int *bound, double *a) { __atomic_fetch_add(&number_sum, *number, 0); }
+static void exchanges(int *number, int *bound, double *a) { int none = -1; __atomic_compare_exchange_n(&number_sum, &none, *number, 0, 0, 0); }
+static void copies(int *number, int *bound, double *a) { memcpy(a, number, sizeof *number); }
+static void carries(int *number, int *bound, double *a) {
+  int k = *number;
+  for (int i = 0; i < 3; i++) k = k * 2 + 1;
+  a[7] = by_number(k);
+}
+static void counts(int *number, int *bound, double *a) { for (int i = 0; i < *number; i++) a[7] = 1; }
+static void only_calls(int *number, int *bound, double *a) { __kmpc_barrier(0, *number); __atomic_fetch_add(&number_sum, 1, 0); }
+static inline __attribute__((always_inline)) void share(int number, int schedule, int first, int last, int chunk, double *a) {
+  int is_last = 0, lower = first, upper = last, stride = 1;
+  __kmpc_for_static_init_4(0, number, schedule, &is_last, &lower, &upper, &stride, 1, chunk);
+  for (long i = lower; i <= upper; i += 2) __atomic_fetch_add((long *)&a[i - first], 1, 0);
+  for (long i = lower + 1L; i <= upper; i += 2) __atomic_fetch_add((long *)&a[i - first], 1, 0);
+  __kmpc_for_static_fini(0, number);
+}
+static void ends_at_type(int *number, int *bound, double *a) { share(*number, 34, 2147483645, 2147483647, 1, a); }
+static void has_huge_chunks(int *number, int *bound, double *a) { share(*number, 33, 0, 9, 1 << 30, a); }
 static void orphan(double *a, int n) {
   #pragma omp for
   for (int i = 0; i < n; i++) a[i] += i;
@@ -205,7 +234,8 @@ pub fn check(programs: &[Program], flags: &[&str], shapes: bool) {
     assert!(wrong.is_empty(), "{flags:?}\n{}", wrong.join("\n"));
 }
 
-fn one(program: &Program, flags: &[&str], shapes: bool) -> Result<(), String> {
+/// Checks a program; with `shapes` also the outcome of its region.
+pub fn one(program: &Program, flags: &[&str], shapes: bool) -> Result<(), String> {
     let source = source(program.2);
     let serial = run(&imported(&bitcode(&source, &["-O1"])), 1, None)?;
     let flags: Vec<&str> = flags.iter().copied().chain(["-fopenmp"]).collect();

@@ -107,7 +107,8 @@ fn static_share(
     let trips = trip_count(lower, upper, step, index);
     let is_chunked = schedule & SCHEDULE == STATIC_CHUNKED;
     let share = match is_chunked {
-        true => chunk.max(1),
+        // A larger chunk has no further iterations, and its stride may exceed the index type.
+        true => chunk.min(trips).max(1),
         false => trips / size + i64::from(trips % size != 0),
     };
     let start = rank.saturating_mul(share).min(trips);
@@ -485,6 +486,21 @@ mod tests {
         check_first_shares(i64::MAX - 2, i64::MAX, 1, long);
         check_first_shares(i64::MIN + 2, i64::MIN, -1, long);
         check_first_shares(-3, -1, 1, Index::Unsigned(u64::MAX));
+    }
+
+    /// The compiled program adds the stride to both bounds. With a chunk larger than the loop the sum is an
+    /// index behind the loop.
+    #[test]
+    fn strides_of_huge_chunks_leave_the_loop() {
+        let index = Index::Signed(i32::MAX.into());
+        for (size, chunk) in [(2, 1 << 30), (4, 1 << 30), (3, i32::MAX.into())] {
+            for rank in 0..size {
+                let share = static_share((rank, size), STATIC_CHUNKED, (0, 9), 1, chunk, index);
+                let next = (share.lower + share.stride) as i32;
+                assert!(next > 9, "rank {rank} of {size}: {next}");
+                assert_eq!((rank == 0, share.is_last), (share.lower <= 9, rank == 0));
+            }
+        }
     }
 
     #[test]

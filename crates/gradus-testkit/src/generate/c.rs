@@ -2,7 +2,7 @@
 //!
 //! Flow: this file emits a program's frame (globals, helpers, `f` itself) and tracks visible names;
 //! `c_values` emits expressions, `c_statements` statements, `c_memory` statements on memory, `c_kept`
-//! blocks that outlive calls in static pointers.
+//! blocks that outlive calls in static pointers, `c_limits` code that the analyses must refuse.
 //!
 //! Invariants: equal seeds give equal programs. `n` is [`CELLS`], and `x` has as many cells. Every number
 //! in a variable or cell stays within ±2, and every partial derivative is finite. Every index is in bounds;
@@ -24,11 +24,12 @@ pub struct CProgram {
     pub contents: BTreeSet<&'static str>,
     /// True if numbers pass through `float`, with seven digits.
     pub single: bool,
+    /// The code with which the compiler must refuse a program without a derivative.
+    pub refused_with: Option<&'static str>,
 }
 
 /// The includes that every program needs.
-pub const C_INCLUDES: &str =
-    "#include <math.h>\n#include <stdint.h>\n#include <stdlib.h>\n#include <string.h>\n";
+pub const C_INCLUDES: &str = "#include <math.h>\n#include <stdint.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n";
 
 /// An array, or a pointer into one.
 #[derive(Clone, Debug)]
@@ -52,6 +53,8 @@ pub(super) struct Writer<'r> {
     pub out: String,
     pub contents: BTreeSet<&'static str>,
     pub single: bool,
+    /// See [`CProgram::refused_with`].
+    pub refused_with: Option<&'static str>,
     pub seed: u64,
     names: u32,
     /// Readable expressions: variables, fields.
@@ -87,6 +90,7 @@ pub fn c_program(seed: u64, statements: u32) -> CProgram {
         out: String::new(),
         contents: BTreeSet::new(),
         single: false,
+        refused_with: None,
         seed,
         names: 0,
         floats: Vec::new(),
@@ -112,12 +116,14 @@ pub fn c_program(seed: u64, statements: u32) -> CProgram {
     let function = format!("f_{seed}");
     writer.intrinsics_function();
     writer.registered_functions();
+    writer.limit_function();
     writer.root(&function, statements);
     CProgram {
         source: writer.out,
         function,
         contents: writer.contents,
         single: writer.single,
+        refused_with: writer.refused_with,
     }
 }
 
@@ -271,6 +277,7 @@ impl Writer<'_> {
         self.variable(format!("gs_{seed}"));
         self.call_intrinsics();
         self.through_registered();
+        self.call_limit_function();
         let heap = self.chance(2);
         if heap {
             self.heap_arrays();
@@ -305,6 +312,7 @@ impl Writer<'_> {
         self.line("out:;");
         let a = self.cell();
         self.line(format!("r = 0.6 * r + 0.3 * {a};"));
+        self.add_limit();
         for name in frees {
             self.line(format!("free({name});"));
         }

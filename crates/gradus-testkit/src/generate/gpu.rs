@@ -10,6 +10,7 @@ pub const KERNEL_FEATURES: &[&str] = &[
     "two dimensions",
     "three dimensions",
     "sizes not known",
+    "size of shared memory not known",
     "more than a warp",
     "kernel in a function",
     "own cells",

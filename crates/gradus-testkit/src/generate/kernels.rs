@@ -89,12 +89,13 @@ pub(super) fn kernel(seed: u64, statements: u32) -> KernelProgram {
     writer.kernel(blocks, threads, &sizes);
     let (kernel, features) = (writer.out, writer.features);
     let given: Vec<String> = extents.iter().map(u32::to_string).collect();
-    let text = program(&kernel, blocks * threads * CELLS, apart, &given);
+    let text = program(&kernel, [blocks, threads], apart, &given);
     KernelProgram { text, features }
 }
 
 /// Returns the program around a kernel.
-fn program(kernel: &str, cells: u32, apart: bool, extents: &[String]) -> String {
+fn program(kernel: &str, [blocks, threads]: [u32; 2], apart: bool, extents: &[String]) -> String {
+    let cells = blocks * threads * CELLS;
     let fill = |name: &str, count: u32, value: &str, bits: u32| {
         format!(
             "  %{name} = alloca align 128 [{count} x i64], 1\n  for %{name}i < {count} {{\n    \
@@ -117,7 +118,7 @@ fn program(kernel: &str, cells: u32, apart: bool, extents: &[String]) -> String 
     if apart {
         let _ = write!(
             text,
-            "func @k(%in: ptr, %key: ptr, %out: ptr, %acc: ptr, %ups: ptr, %m: i64, {}) {{\n{kernel}  return\n}}\n\n",
+            "func @k(%in: ptr, %key: ptr, %out: ptr, %acc: ptr, %ups: ptr, %m: i64, %z: i64, {}) {{\n{kernel}  return\n}}\n\n",
             dims.join(", ")
         );
     }
@@ -131,7 +132,7 @@ fn program(kernel: &str, cells: u32, apart: bool, extents: &[String]) -> String 
         true => {
             let _ = writeln!(
                 text,
-                "  call @k(%in, %key, %out, %acc, %ups, 2, {})",
+                "  call @k(%in, %key, %out, %acc, %ups, 2, {threads}, {})",
                 extents.join(", ")
             );
         }
@@ -214,7 +215,13 @@ impl Writer {
         }
         self.line(&format!("%t = add {number}, 0"));
         for array in 0..2 {
-            self.line(&format!("%s{array} = alloca shared [{threads} x i64], 1"));
+            // The launch gives the sizes: one array has a size that the kernel does not know.
+            let is_dynamic = array == 0 && extents[0].starts_with('%');
+            self.met(is_dynamic, "size of shared memory not known");
+            match is_dynamic {
+                true => self.line("%s0 = alloca shared i64, %z"),
+                false => self.line(&format!("%s{array} = alloca shared [{threads} x i64], 1")),
+            }
             self.line(&format!("%c{array} = addr i64, %s{array}, %t"));
             self.line(&format!("store %t, %c{array}"));
         }

@@ -59,6 +59,7 @@ pub const PARALLEL_C_FEATURES: &[&str] = &[
     "lastprivate",
     "tasks",
     "loop of tasks",
+    "level query",
 ];
 
 /// A random OpenMP program.
@@ -70,6 +71,8 @@ pub struct ParallelCProgram {
     pub function: String,
     /// The contents, of [`PARALLEL_C_FEATURES`].
     pub features: BTreeSet<&'static str>,
+    /// The code with which the compiler must refuse a program without a derivative.
+    pub refused_with: Option<&'static str>,
 }
 
 /// Returns the program of a seed.
@@ -86,6 +89,7 @@ pub fn parallel_c_program(seed: u64) -> ParallelCProgram {
     ParallelCProgram {
         source: writer.out,
         function: format!("f_{seed}"),
+        refused_with: writer.features.contains("level query").then_some("OpenMp"),
         features: writer.features,
     }
 }
@@ -165,6 +169,10 @@ impl Writer {
         ));
         for _ in 0..2 + self.random.below(3) {
             self.region();
+        }
+        // Not a random number: other programs do not change.
+        if seed % 20 == 13 {
+            self.level_query();
         }
         self.line(format!(
             "for (int i = 0; i < {ARRAY_CELLS}; i++) r += 0.1 * a[i] * b[i] + 0.2 * sin(c[i]) + 0.1 * d[i];\n\
@@ -371,6 +379,16 @@ impl Writer {
                 view.own.extend(own);
             }
         }
+    }
+
+    /// Emits a region whose numbers depend on the level of nesting.
+    fn level_query(&mut self) {
+        self.met("level query");
+        self.line(
+            "#ifdef _OPENMP\nint omp_get_level(void);\n#else\n#define omp_get_level() 1\n#endif\n\
+             #pragma omp parallel for\n\
+             for (int i = 0; i < 8; i++) if (omp_get_level() == 1) a[i] = 0.5 * a[i] * s;",
+        );
     }
 
     /// Emits a team with several loops, some with `nowait`, and a `single` part.

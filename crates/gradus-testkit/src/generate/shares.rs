@@ -41,6 +41,10 @@ pub const SHARES_FEATURES: &[&str] = &[
     "task",
     "loop of tasks",
     "ordered",
+    "indices at the end of their type",
+    "huge chunks",
+    "region with an if clause",
+    "region with a false if clause",
 ];
 
 /// A call graph.
@@ -290,7 +294,7 @@ impl Writer {
         let add = format!("__atomic_fetch_add(&c[{slot}], 1, __ATOMIC_RELAXED);");
         let n = 5 + u64::from(self.random.below(60));
         let head = |clauses: &str| head_of(n, clauses);
-        match self.random.below(14) {
+        match self.random.below(16) {
             0..3 => {
                 let (feature, clause) = *self.random.pick(&[
                     ("for", ""),
@@ -349,6 +353,7 @@ impl Writer {
                 );
                 (text, vec![thread[0], (wrong, Count::default())])
             }
+            14 | 15 => self.extreme_loop(slot),
             12 if self.one_in(2) => {
                 self.met("task");
                 (
@@ -369,6 +374,40 @@ impl Writer {
                 (format!("{} {text}", head("ordered")), team(n))
             }
         }
+    }
+
+    /// Emits a static loop whose indices end next to the end of their type, or whose chunks are larger than any
+    /// loop. A team may have more threads than the loop has iterations.
+    fn extreme_loop(&mut self, slot: usize) -> (String, Vec<(usize, Count)>) {
+        let n = 1 + u64::from(self.random.below(9));
+        let indices = [
+            format!("int i = 2147483647 - {n} - n; i < 2147483647; i++"),
+            format!("int i = -2147483647 - 1 + {n} + n; i > -2147483647 - 1; i--"),
+            format!("unsigned i = 4294967295u - {n} - n; i < 4294967295u; i++"),
+            format!("long i = 9223372036854775807 - {n} - n; i < 9223372036854775807; i++"),
+            format!("unsigned char i = 255 - {n} - n; i < 255; i++"),
+            format!("int i = 0; i < {n} + n; i++"),
+            format!("long i = 0; i < {n} + n; i++"),
+        ];
+        let schedules = [
+            "schedule(static)",
+            "schedule(static, 2)",
+            "schedule(static, 1073741824)",
+            "schedule(static, 2147483647)",
+        ];
+        let at = self.random.below(indices.len() as u32) as usize;
+        let schedule = *self.random.pick(&schedules);
+        if at < 5 {
+            self.met("indices at the end of their type");
+        }
+        if schedule.len() > 20 {
+            self.met("huge chunks");
+        }
+        let text = format!(
+            "#pragma omp for {schedule}\nfor ({}) __atomic_fetch_add(&c[{slot}], 1, __ATOMIC_RELAXED);\n",
+            indices[at]
+        );
+        (text, vec![(slot, Count { team: n, thread: 0 })])
     }
 
     /// Emits a loop with a reduction, and the use of the sum.
@@ -397,6 +436,8 @@ impl Writer {
         let seed = self.seed;
         let mut wanted: Vec<Count> = Vec::new();
         let mut serial = String::new();
+        // Regions of one thread follow: their counts are no multiple of the team's size.
+        let mut alone = String::new();
         let mut outside: Vec<(usize, Count)> = Vec::new();
         let mut inside: Vec<(usize, Count)> = Vec::new();
         for _ in 0..1 + self.random.below(3) {
@@ -406,24 +447,41 @@ impl Writer {
             let file = usize::from(files[1]);
             // Without a stated number a team of one is legal, with each per-thread action executed once.
             let is_told = counts.iter().any(|(_, count)| count.thread > 0);
-            let told = match is_told || self.one_in(4) {
+            let mut told = match is_told || self.one_in(4) {
                 true => format!(" num_threads(team_{seed})"),
                 false => String::new(),
             };
+            let is_serial = self.one_in(8);
+            if is_serial {
+                self.met("region with a false if clause");
+                told = " num_threads(3) if (n > 0)".into();
+            } else if self.one_in(3) {
+                self.met("region with an if clause");
+                told.push_str(&format!(" if (team_{seed} > n)"));
+            }
             self.files[file].push_str(&format!(
                 "{before}void {name}(long *c, int n) {{\n#pragma omp parallel{told}\n{{\n{code}}}\n}}\n"
             ));
             self.files[1 - file].push_str(&format!("void {name}(long *c, int n);\n"));
-            serial.push_str(&format!("{name}(c, 0);\n"));
-            inside.extend(counts);
+            match is_serial {
+                true => {
+                    alone.push_str(&format!("team_{seed} = 1;\n{name}(c, 0);\n"));
+                    outside.extend(counts);
+                }
+                false => {
+                    serial.push_str(&format!("{name}(c, 0);\n"));
+                    inside.extend(counts);
+                }
+            }
         }
+        serial.push_str(&alone);
         if self.one_in(2) {
             let mut before = String::new();
             if let Some((text, counts)) = self.call([true, false], &mut before) {
                 self.met("outside of regions");
                 self.files[0].push_str(&before);
                 serial.push_str(&format!("team_{seed} = 1;\n{{ int n = 0; {text} }}\n"));
-                outside = counts;
+                outside.extend(counts);
             }
         }
         wanted.resize(self.slots, Count::default());

@@ -19,6 +19,14 @@ pub const ROUTES: &[&[&str]] = &[
     &["-O3"],
 ];
 
+/// Functions that random programs declare and never call: the compiler knows nothing of them.
+const UNKNOWN_CALLEES: &[&str] = &["testkit_keep", "testkit_kept", "testkit_same"];
+
+/// The definition of these functions.
+extern "C" fn unknown_callee() {
+    std::process::abort();
+}
+
 /// Checks programs, compiled together with these flags.
 ///
 /// # Errors
@@ -34,6 +42,13 @@ pub fn check_c(programs: &[CProgram], flags: &[&str]) -> Result<Vec<Verdict>, St
         .collect();
     let (made, verdicts) = compile_c_derivatives(&sources, &subjects, flags, Options::default())?;
     let loaded = made.map(|made| made.load(None)).transpose()?;
+    if let Some(loaded) = &loaded {
+        let unknown: Vec<(&str, usize)> = UNKNOWN_CALLEES
+            .iter()
+            .map(|name| (*name, unknown_callee as *const () as usize))
+            .collect();
+        loaded.jit.define(&unknown).map_err(|d| d.to_string())?;
+    }
     // The interpreter is needed only for a derivative that finite differences do not confirm.
     let unit = LazyCell::new(|| {
         let names: Vec<&str> = subjects.iter().map(|s| s.function.as_str()).collect();
@@ -41,6 +56,8 @@ pub fn check_c(programs: &[CProgram], flags: &[&str]) -> Result<Vec<Verdict>, St
     });
     let judge = |(i, verdict): (usize, Option<Verdict>)| match (verdict, &loaded) {
         (Some(verdict), _) => verdict,
+        // A program without a derivative does not run.
+        (None, _) if programs[i].refused_with.is_some() => Verdict::Right,
         (None, None) => Verdict::Crash("the compiler produced no output".into()),
         (None, Some(loaded)) => {
             let along = |of: &Vector, at: &Vector, curves| {
@@ -52,7 +69,21 @@ pub fn check_c(programs: &[CProgram], flags: &[&str]) -> Result<Vec<Verdict>, St
             Verdict::of(runner.and_then(|runner| check_all_points(&runner, single, Some(&along))))
         }
     };
-    Ok(verdicts.into_iter().enumerate().map(judge).collect())
+    let found = verdicts.into_iter().enumerate().map(judge);
+    Ok(std::iter::zip(programs, found)
+        .map(|(program, verdict)| expected(program.refused_with, verdict))
+        .collect())
+}
+
+/// Returns the verdict on a program that the compiler must refuse with a code, if one is given.
+pub(crate) fn expected(refused_with: Option<&str>, verdict: Verdict) -> Verdict {
+    match (refused_with, verdict) {
+        (None, verdict) | (Some(_), verdict @ Verdict::Crash(_)) => verdict,
+        (Some(wanted), Verdict::Refused { code, .. }) if code == wanted => Verdict::Right,
+        (Some(wanted), verdict) => {
+            Verdict::Wrong(format!("expected a refusal with {wanted}, got {verdict:?}"))
+        }
+    }
 }
 
 /// Returns the derivatives of programs compiled together, and the verdicts on programs without derivatives.
@@ -145,6 +176,7 @@ mod tests {
             function: "f_1".into(),
             contents: BTreeSet::new(),
             single: false,
+            refused_with: None,
         };
         for flags in [&["-O0"], &["-O1"]] {
             let found = check_c(std::slice::from_ref(&program), flags).unwrap();

@@ -12,8 +12,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Numbers of threads; with the second, every loop forks.
-const THREADS: [(&str, &str); 3] = [("1", "0"), ("3", "1"), ("4", "0")];
+/// The number of threads that the program requests, the default number, and whether every loop forks.
+const THREADS: [(&str, &str, &str); 3] = [("1", "1", "0"), ("3", "3", "1"), ("4", "2", "0")];
 /// The time limit of a module's programs, in seconds.
 const TIME_LIMIT_SECONDS: &str = "300";
 
@@ -26,6 +26,8 @@ pub struct SharesWay {
     pub debug: bool,
     /// The file that clang compiles alone.
     pub foreign: Option<usize>,
+    /// True if clang's optimiser runs before Gradus.
+    pub optimised: bool,
     /// True if results must be bitwise independent of the number of threads.
     pub deterministic: bool,
 }
@@ -42,6 +44,7 @@ impl SharesWay {
                 1 => Some((batch / 3 % 2) as usize),
                 _ => None,
             },
+            optimised: batch % 5 == 3,
             deterministic: batch % 7 == 6,
         }
     }
@@ -82,6 +85,7 @@ pub fn check_shares(
             true => clang(folder, way, &["-c", &format!("{name}.c"), "-o", &object])?,
             false => {
                 let unoptimised: &[&str] = match way.level {
+                    _ if way.optimised => &[],
                     Level::O0 => &["-Xclang", "-disable-O0-optnone"],
                     _ => &["-Xclang", "-disable-llvm-passes"],
                 };
@@ -101,10 +105,10 @@ pub fn check_shares(
         .args(&objects);
     done(link.args(["-o", "program"]).current_dir(folder))?;
     let mut verdicts = vec![Verdict::Right; programs.len()];
-    for (threads, forced) in THREADS {
+    for (threads, default, forced) in THREADS {
         let mut run = Command::new("timeout");
         run.args([TIME_LIMIT_SECONDS, "./program", threads]);
-        run.env("OMP_NUM_THREADS", threads);
+        run.env("OMP_NUM_THREADS", default);
         run.env("GRADUS_FORCE_FORK", forced);
         let output = run
             .current_dir(folder)

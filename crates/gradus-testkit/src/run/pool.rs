@@ -6,7 +6,7 @@ use gradus_llvm::{Host, OptLevel, Pipeline};
 use gradus_par::Options;
 use gradus_rt::loops::{parallel_for, reduce};
 use gradus_rt::omp::{critical, queries};
-use gradus_rt::{pool, tasks, team, thread_context};
+use gradus_rt::{pool, tasks, team, thread_context, thread_scratch};
 use std::sync::atomic::Ordering;
 
 const TRIPLE: &str = "x86_64-pc-linux-gnu";
@@ -58,6 +58,14 @@ pub(crate) fn define(jit: &Jit) -> Result<(), String> {
         (
             "gr_final_end",
             thread_context::gr_final_end as *const () as usize,
+        ),
+        (
+            "gr_scratch",
+            thread_scratch::gr_scratch as *const () as usize,
+        ),
+        (
+            "gr_scratch_end",
+            thread_scratch::gr_scratch_end as *const () as usize,
         ),
         ("gr_lock", critical::gr_lock as *const () as usize),
         ("gr_unlock", critical::gr_unlock as *const () as usize),

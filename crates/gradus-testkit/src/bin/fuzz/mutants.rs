@@ -26,8 +26,9 @@ pub fn run(settings: &Settings) -> ExitCode {
             DetectedBy::Kernels => ProgramKind::Kernels,
             DetectedBy::ForkJoin => ProgramKind::Parallel,
             DetectedBy::Shares => ProgramKind::Shares,
-            // The programs are serial: races are detected by ThreadSanitizer, in the tests of the command.
-            DetectedBy::Threads => continue,
+            DetectedBy::Gradients => ProgramKind::Gradients,
+            // Tests of the command or of the pipeline detect the fault.
+            DetectedBy::Tests => continue,
         };
         tried += 1;
         let settings = Settings {
