@@ -63,7 +63,6 @@ pub use crate::activity::values::{BodyActivity, CallActivity, Variant};
 pub use crate::analyses::{Analyses, Verification};
 pub use crate::call_graph::{CallGraph, CallSite, Callee, Component, address_taken_functions};
 pub use crate::cfg::nesting::{Nest, is_loop};
-pub use crate::cfg::value_copies::value_copies;
 pub use crate::checks::findings::{body_findings, distinct as distinct_findings};
 pub use crate::checks::memory_findings::memory_findings;
 pub use crate::checks::own_outputs::writes_only_local_blocks;

@@ -1,5 +1,4 @@
-//! Control-flow facts: nesting, blocks that do not return, value copies.
+//! Control-flow facts: nesting, blocks that do not return.
 
 pub(crate) mod nesting;
 pub(crate) mod no_return;
-pub(crate) mod value_copies;
