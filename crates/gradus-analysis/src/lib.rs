@@ -62,6 +62,7 @@ pub use crate::activity::torn_writes::TornWrites;
 pub use crate::activity::values::{BodyActivity, CallActivity, Variant};
 pub use crate::analyses::{Analyses, Verification};
 pub use crate::call_graph::{CallGraph, CallSite, Callee, Component, address_taken_functions};
+pub use crate::cfg::dataflow::{Dataflow, Direction, Lattice, Solution};
 pub use crate::cfg::nesting::{Nest, is_loop};
 pub use crate::checks::findings::{body_findings, distinct as distinct_findings};
 pub use crate::checks::memory_findings::memory_findings;
