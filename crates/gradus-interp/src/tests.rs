@@ -1,5 +1,6 @@
 //! Tests of the interpreter: semantics and traps.
 
+mod edges;
 mod memory;
 mod parallel;
 mod races;
@@ -7,7 +8,7 @@ mod scalar;
 mod speed;
 mod structure;
 
-use crate::{Machine, Trap, TrapKind, Value};
+use crate::{Machine, Options, Trap, TrapKind, Value};
 use gradus_ir::{Unit, parse, verify};
 
 /// Parses and verifies a unit.
@@ -21,9 +22,17 @@ fn unit(text: &str) -> Unit {
     unit
 }
 
-/// Runs `@f` without arguments.
+/// Runs `@f` without arguments, and checks that the run follows the control edges.
 fn run(text: &str) -> Result<Option<Value>, Trap> {
-    Machine::new(&unit(text)).call("f", &[])
+    let unit = unit(text);
+    let options = Options {
+        check_edges: true,
+        ..Options::default()
+    };
+    let traced = Machine::with_options(&unit, options).call("f", &[]);
+    let plain = Machine::new(&unit).call("f", &[]);
+    assert_eq!(plain, traced);
+    plain
 }
 
 /// Returns the value of an expression: ops of a body that ends in `return`, of type `ty`.

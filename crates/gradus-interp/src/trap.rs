@@ -35,6 +35,9 @@ pub enum TrapKind {
     Abort,
     /// A data race between concurrent strands; detected with [`crate::Options::races`] only.
     Race,
+    /// A transition between regions without a control edge, or with other values: a fault of the IR's table of
+    /// edges. Detected with [`crate::Options::check_edges`] only.
+    ControlEdge,
     /// An operation without an implementation in the interpreter.
     Unsupported,
     /// The limit of steps, memory or call depth is exhausted.

@@ -20,6 +20,9 @@ mod build;
 #[cfg(test)]
 mod build_tests;
 mod consts;
+mod control_edges;
+#[cfg(test)]
+mod control_edges_tests;
 mod diag;
 mod entity;
 pub mod externals;
@@ -45,6 +48,7 @@ pub use attrs::{Attr, AttrSet, AttrValue, POINTEE_ATTR};
 pub use body::{Body, BodyVersion, Definition, OpData, Operand, RegionData, Use, ValueData, Walk};
 pub use build::Builder;
 pub use consts::{Const, ConstKind, ConstTable, MIN_OBJECT_ADDRESS};
+pub use control_edges::{ControlEdge, ControlEdges, Point, Transfer, ValueFlow};
 pub use diag::{Code, Diagnostic, Label, Severity, SourceSpan};
 pub use entity::{Arena, Entity};
 pub use internal_error::internal_error;

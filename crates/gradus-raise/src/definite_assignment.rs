@@ -1,11 +1,12 @@
 //! Definite assignment of an allocation: does an iteration write every byte before reading it?
 //!
-//! A forward walk in program order with the set of bytes written on all paths (definite assignment of the Java
-//! Language Specification, chapter 16, per byte). If the address escapes, to a call, into memory, or through a
+//! A forward dataflow analysis of the set of bytes written on all paths (definite assignment of the Java Language
+//! Specification, chapter 16, per byte). If the address escapes, to a call, into memory, or through a
 //! branch's result, the whole allocation must be written: any later reader then reads values of the current
 //! iteration.
 
 use crate::report::{RaiseResult, Reason, reason};
+use gradus_analysis::{Dataflow, Direction, Lattice, Solution};
 use gradus_ir::externals::{CompilerIntrinsic, ExternalFn, MemoryFn};
 use gradus_ir::{AttrValue, Body, Op, OpKind, Region, Type, TypeId, Unit, Value};
 use std::collections::HashMap;
@@ -48,15 +49,40 @@ impl ByteSet {
     }
 }
 
+/// The bytes written on all paths.
+#[derive(Clone, Debug)]
+struct WrittenBytes(ByteSet);
+
+impl Lattice for WrittenBytes {
+    fn join(&mut self, other: &WrittenBytes) -> bool {
+        let common = self.0.intersection(&other.0);
+        let changed = common != self.0;
+        self.0 = common;
+        changed
+    }
+}
+
+/// The effect of an op on an allocation.
+enum Effect {
+    /// The op reads the bytes at an address; `None` if the number of bytes is unknown.
+    Reads(Value, Option<u64>),
+    /// The op writes the bytes at an address.
+    Writes(Value, Option<u64>),
+    /// A value leaves the code that the analysis sees. Every byte may be read if the value is an address.
+    Escapes(Value),
+    /// The allocation begins with undefined contents, which count as written.
+    Begins(Value),
+}
+
 /// An allocation and its known derived addresses.
-struct AssignmentWalk<'a> {
+struct Assignment<'a> {
     unit: &'a Unit,
     body: &'a Body,
     size: u64,
     /// The padding of the allocation's type.
     padding: ByteSet,
-    /// True if an access touches padding, because another type has a member at the bytes.
-    touches_padding: bool,
+    /// The bytes that count as written at the start: the padding, or none.
+    begun: ByteSet,
     /// Derived addresses, with the byte offset from the allocation's start if constant.
     derived_addresses: HashMap<Value, Option<u64>>,
 }
@@ -77,26 +103,27 @@ pub(crate) fn is_written_first(
     if !is_union(unit, info.ty) {
         add_padding(unit, info.ty, 0, &mut gaps);
     }
-    let mut walk = AssignmentWalk {
+    let mut assignment = Assignment {
         unit,
         body,
         size: unit.layout.size_bytes(unit, info.ty),
+        begun: gaps.clone(),
         padding: gaps,
-        touches_padding: false,
         derived_addresses: HashMap::from([(body.result(alloca), Some(0))]),
     };
-    for address in addresses {
-        if let Some(op) = body.def_op(*address) {
-            walk.record_address(op);
+    let outside = addresses.iter().filter_map(|value| body.def_op(*value));
+    let inside = body.walk(region);
+    let inside = inside.filter(|op| matches!(body.kind(*op), OpKind::Addr { .. }));
+    outside
+        .chain(inside)
+        .for_each(|op| assignment.record_address(op));
+    match assignment.check_region(region) {
+        (_, true) => {
+            assignment.begun = ByteSet::default();
+            assignment.check_region(region).0
         }
+        (done, false) => done,
     }
-    let begun = walk.padding.clone();
-    let done = walk.region(region, begun);
-    match walk.touches_padding {
-        true => walk.region(region, ByteSet::default()),
-        false => done,
-    }
-    .map(|_| ())
 }
 
 fn read_before_write(unit: &Unit, body: &Body, op: Op) -> Reason {
@@ -134,7 +161,39 @@ fn add_padding(unit: &Unit, ty: TypeId, start: u64, gaps: &mut ByteSet) {
     gaps.add(start + end..start + unit.layout.size_bytes(unit, ty));
 }
 
-impl AssignmentWalk<'_> {
+impl Dataflow for Assignment<'_> {
+    type State = WrittenBytes;
+    const DIRECTION: Direction = Direction::Forward;
+
+    fn boundary(&self) -> WrittenBytes {
+        WrittenBytes(self.begun.clone())
+    }
+
+    fn transfer(&self, op: Op, written: &mut WrittenBytes) {
+        for effect in self.effects(op) {
+            self.apply(&effect, &mut written.0);
+        }
+    }
+}
+
+impl Assignment<'_> {
+    /// Checks all reads of a region. Also returns whether an access touches padding, because another type has a
+    /// member at the bytes; a failed check ends the search.
+    fn check_region(&self, region: Region) -> (RaiseResult, bool) {
+        let mut touches_padding = false;
+        let solution = Solution::of(self.body, region, self);
+        let checked = solution.visit(|op, written| {
+            let mut written = written.0.clone();
+            for effect in self.effects(op) {
+                touches_padding |= self.touches_padding(op, &effect);
+                self.check(op, &effect, &written)?;
+                self.apply(&effect, &mut written);
+            }
+            Ok(())
+        });
+        (checked, touches_padding)
+    }
+
     /// Records a derived address.
     fn record_address(&mut self, op: Op) {
         let address = self.unit.layout.address(self.unit, self.body, op);
@@ -149,68 +208,31 @@ impl AssignmentWalk<'_> {
         self.derived_addresses.insert(self.body.result(op), offset);
     }
 
-    /// Returns the bytes written at the end of a region entered with `written`; `None` if the end is
-    /// unreachable.
-    fn region(&mut self, region: Region, mut written: ByteSet) -> RaiseResult<Option<ByteSet>> {
+    /// Returns the effects of an op on the allocation, in order. The regions of a region op have effects of their
+    /// own.
+    fn effects(&self, op: Op) -> Vec<Effect> {
         let body = self.body;
-        for op in body.ops_in(region) {
-            match body.kind(op) {
-                OpKind::Addr { .. } => self.record_address(op),
-                OpKind::ICmp(_) => {}
-                OpKind::Load(access) if access.is_plain() => {
-                    let bytes = self.bytes(body.ty(body.result(op)));
-                    self.record_padding_access(body.operand(op, 0), bytes);
-                    self.check_read(op, body.operand(op, 0), Some(bytes), &written)?;
-                }
-                OpKind::Store(access) if access.is_plain() => {
-                    self.check_escape(op, body.operand(op, 0), &written)?;
-                    let bytes = self.bytes(body.ty(body.operand(op, 0)));
-                    self.record_padding_access(body.operand(op, 1), bytes);
-                    self.record_write(body.operand(op, 1), Some(bytes), &mut written);
-                }
-                OpKind::Call(_) => self.call(op, &mut written)?,
-                OpKind::Invoke(_) => {
-                    let args = self.unit.call_args(body, op);
-                    self.call_of_code(op, &args, &mut written)?;
-                    match self.bytes_after_regions(op, &written)? {
-                        Some(further) => written = further,
-                        None => return Ok(None),
-                    }
-                }
-                OpKind::Return | OpKind::Unreachable | OpKind::Resume => return Ok(None),
-                _ => {
-                    for value in body.operands(op) {
-                        self.check_escape(op, value, &written)?;
-                    }
-                    match self.bytes_after_regions(op, &written)? {
-                        Some(further) => written = further,
-                        None => return Ok(None),
-                    }
-                }
+        let bytes = |value: Value| Some(self.unit.layout.store_bytes(self.unit, body.ty(value)));
+        match body.kind(op) {
+            OpKind::Addr { .. } | OpKind::ICmp(_) => Vec::new(),
+            OpKind::Return | OpKind::Unreachable | OpKind::Resume => Vec::new(),
+            OpKind::Load(access) if access.is_plain() => {
+                vec![Effect::Reads(body.operand(op, 0), bytes(body.result(op)))]
             }
+            OpKind::Store(access) if access.is_plain() => {
+                let (value, address) = (body.operand(op, 0), body.operand(op, 1));
+                vec![
+                    Effect::Escapes(value),
+                    Effect::Writes(address, bytes(value)),
+                ]
+            }
+            OpKind::Call(_) => self.call(op),
+            OpKind::Invoke(_) => self.call_of_code(op),
+            _ => body.operands(op).map(Effect::Escapes).collect(),
         }
-        Ok(Some(written))
     }
 
-    /// Returns the bytes written after an op with regions.
-    fn bytes_after_regions(&mut self, op: Op, before: &ByteSet) -> RaiseResult<Option<ByteSet>> {
-        let body = self.body;
-        let mut ends = Vec::new();
-        for region in body.op_regions(op) {
-            ends.push(self.region(*region, before.clone())?);
-        }
-        let may_be_left_out = match body.kind(op) {
-            OpKind::For { .. } | OpKind::Single { .. } => true,
-            kind => kind.is_strand_op(),
-        };
-        if may_be_left_out || ends.is_empty() {
-            return Ok(Some(before.clone()));
-        }
-        let ends = ends.into_iter().flatten();
-        Ok(ends.reduce(|a, b| a.intersection(&b)))
-    }
-
-    fn call(&mut self, op: Op, written: &mut ByteSet) -> RaiseResult {
+    fn call(&self, op: Op) -> Vec<Effect> {
         let (unit, body) = (self.unit, self.body);
         let args = unit.call_args(body, op);
         let length = |at: usize| {
@@ -219,81 +241,75 @@ impl AssignmentWalk<'_> {
         };
         match unit.known_callee(body, op) {
             Some(ExternalFn::Marker(CompilerIntrinsic::LifetimeStart)) => {
-                let begins = args
-                    .iter()
-                    .any(|a| self.derived_addresses.get(a) == Some(&Some(0)));
-                written.add(0..if begins { self.size } else { 0 });
+                args.into_iter().map(Effect::Begins).collect()
             }
-            Some(ExternalFn::Marker(CompilerIntrinsic::LifetimeEnd)) => {}
+            Some(ExternalFn::Marker(CompilerIntrinsic::LifetimeEnd)) => Vec::new(),
             Some(ExternalFn::Memory(MemoryFn::MemcpyIntrinsic | MemoryFn::MemmoveIntrinsic)) => {
-                self.check_read(op, args[1], length(2), written)?;
-                self.record_write(args[0], length(2), written);
+                vec![
+                    Effect::Reads(args[1], length(2)),
+                    Effect::Writes(args[0], length(2)),
+                ]
             }
             Some(ExternalFn::Memory(MemoryFn::MemsetIntrinsic)) => {
-                self.record_write(args[0], length(2), written);
+                vec![Effect::Writes(args[0], length(2))]
             }
-            _ => self.call_of_code(op, &args, written)?,
+            _ => self.call_of_code(op),
         }
-        Ok(())
     }
 
-    /// Handles a call: every argument may be read, except the return slot, which is written.
-    fn call_of_code(&mut self, op: Op, args: &[Value], written: &mut ByteSet) -> RaiseResult {
+    /// Returns the effects of a call: every argument may be read, except the return slot, which is written.
+    fn call_of_code(&self, op: Op) -> Vec<Effect> {
         let attrs = self.body.kind(op).call_info().and_then(|info| info.attrs);
         let attrs = attrs.map(|attrs| self.unit.attrs(attrs));
-        let mut result = None;
-        for (index, &value) in args.iter().enumerate() {
+        let (mut effects, mut result) = (Vec::new(), None);
+        for (index, value) in self.unit.call_args(self.body, op).into_iter().enumerate() {
             match attrs.and_then(|attrs| attrs.param(index, "sret")) {
                 Some(AttrValue::Type(ty)) => {
-                    result = Some((value, self.unit.layout.size_bytes(self.unit, *ty)))
+                    let bytes = self.unit.layout.size_bytes(self.unit, *ty);
+                    result = Some(Effect::Writes(value, Some(bytes)));
                 }
-                _ => self.check_escape(op, value, written)?,
+                _ => effects.push(Effect::Escapes(value)),
             }
         }
-        if let Some((value, bytes)) = result {
-            self.record_write(value, Some(bytes), written);
-        }
-        Ok(())
+        effects.extend(result);
+        effects
     }
 
-    fn bytes(&self, ty: TypeId) -> u64 {
-        self.unit.layout.store_bytes(self.unit, ty)
+    /// Returns whether a load or store touches padding.
+    fn touches_padding(&self, op: Op, effect: &Effect) -> bool {
+        use Effect::{Reads, Writes};
+        let touched = match (self.body.kind(op), effect) {
+            (
+                OpKind::Load(_) | OpKind::Store(_),
+                Reads(address, Some(bytes)) | Writes(address, Some(bytes)),
+            ) => {
+                let start = self.derived_addresses.get(address).copied().flatten();
+                start.map(|start| start..start.saturating_add(*bytes))
+            }
+            _ => None,
+        };
+        let meets = |gap: &Range<u64>| {
+            let own = touched.as_ref();
+            own.is_some_and(|touched| gap.start < touched.end && touched.start < gap.end)
+        };
+        self.padding.0.iter().any(meets)
     }
 
-    /// Records an access to padding.
-    fn record_padding_access(&mut self, address: Value, bytes: u64) {
-        if let Some(&Some(start)) = self.derived_addresses.get(&address) {
-            let touched = start..start.saturating_add(bytes);
-            let meets = |gap: &Range<u64>| gap.start < touched.end && touched.start < gap.end;
-            self.touches_padding |= self.padding.0.iter().any(meets);
-        }
-    }
-
-    /// The address escapes: every byte may be read.
-    fn check_escape(&self, op: Op, value: Value, written: &ByteSet) -> RaiseResult {
-        match self.derived_addresses.contains_key(&value) && !written.has(&(0..self.size)) {
-            true => Err(read_before_write(self.unit, self.body, op)),
-            false => Ok(()),
-        }
-    }
-
-    /// `op` reads from an address; `bytes` is `None` if unknown.
-    fn check_read(
-        &self,
-        op: Op,
-        address: Value,
-        bytes: Option<u64>,
-        written: &ByteSet,
-    ) -> RaiseResult {
-        let Some(&part) = self.derived_addresses.get(&address) else {
-            // Not an error: the address is of other memory, or all bytes were written before the address
-            // escaped.
+    /// Checks that all bytes that an op reads are written.
+    fn check(&self, op: Op, effect: &Effect, written: &ByteSet) -> RaiseResult {
+        let (value, bytes) = match effect {
+            Effect::Reads(address, bytes) => (address, *bytes),
+            Effect::Escapes(value) => (value, None),
+            Effect::Writes(..) | Effect::Begins(_) => return Ok(()),
+        };
+        let Some(&start) = self.derived_addresses.get(value) else {
+            // Not an error: the value is no address, or addresses other memory, or all bytes were written before
+            // the address escaped.
             return Ok(());
         };
-        let all = 0..self.size;
-        let wanted = match (part, bytes) {
+        let wanted = match (start, bytes) {
             (Some(start), Some(bytes)) => start..start.saturating_add(bytes),
-            _ => all,
+            _ => 0..self.size,
         };
         match written.has(&wanted) {
             true => Ok(()),
@@ -301,9 +317,19 @@ impl AssignmentWalk<'_> {
         }
     }
 
-    fn record_write(&self, address: Value, bytes: Option<u64>, written: &mut ByteSet) {
-        if let (Some(&Some(start)), Some(bytes)) = (self.derived_addresses.get(&address), bytes) {
-            written.add(start..start.saturating_add(bytes).min(self.size));
+    fn apply(&self, effect: &Effect, written: &mut ByteSet) {
+        match effect {
+            Effect::Writes(address, Some(bytes)) => {
+                if let Some(&Some(start)) = self.derived_addresses.get(address) {
+                    written.add(start..start.saturating_add(*bytes).min(self.size));
+                }
+            }
+            Effect::Begins(address) => {
+                if self.derived_addresses.get(address) == Some(&Some(0)) {
+                    written.add(0..self.size);
+                }
+            }
+            Effect::Reads(..) | Effect::Escapes(_) | Effect::Writes(_, None) => {}
         }
     }
 }

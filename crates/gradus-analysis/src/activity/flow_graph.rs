@@ -9,7 +9,6 @@
 
 use crate::activity::round_to_integer;
 use crate::call_graph::Callee;
-use crate::cfg::value_copies;
 use crate::memory::value_accesses::{ValueAccess, call_result, value_accesses};
 use crate::points_to::alias_sets::AliasSetId;
 use crate::type_analysis::whole_float_moves;
@@ -24,7 +23,7 @@ pub(crate) type FlowNode = usize;
 /// Visits the value-to-value derivative flows of an op, without flows through memory and callee bodies. The
 /// caller filters for values with floats.
 pub(crate) fn value_flows(unit: &Unit, body: &Body, op: Op, mut flow: impl FnMut(Value, Value)) {
-    value_copies::value_copies(body, op, &mut flow);
+    body.value_flows(op, &mut flow);
     match body.kind(op) {
         OpKind::Select
         | OpKind::Freeze

@@ -13,7 +13,6 @@ use crate::activity::exception_objects;
 use crate::activity::flow_graph;
 use crate::activity::memory::{ArgActivity, MemoryActivity, ShadowPresence, ShadowState};
 use crate::call_graph::Callee;
-use crate::cfg::value_copies;
 use crate::memory::value_accesses::{ValueAccess, call_result, value_accesses};
 use crate::points_to::alias_sets::{AliasSetId, MemoryOrigin};
 use crate::view::View;
@@ -177,7 +176,8 @@ impl Solver<'_> {
             }
         }
         for op in self.body.walk(self.body.root()) {
-            value_copies::value_copies(self.body, op, |from, to| passes[from.index()].push(to));
+            self.body
+                .value_flows(op, |from, to| passes[from.index()].push(to));
             self.shadow_sources(op, &mut passes, &mut loads, &mut work);
         }
         while let Some((value, state)) = work.pop() {

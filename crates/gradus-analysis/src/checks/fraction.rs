@@ -16,7 +16,6 @@ use crate::activity::flow_graph::{Flow, FlowNode};
 use crate::activity::memory::MemoryActivity;
 use crate::activity::round_to_integer;
 use crate::call_graph::Callee;
-use crate::cfg::value_copies;
 use crate::memory::value_accesses::{ValueAccess, call_result, value_accesses};
 use crate::types::lattice;
 use crate::view::View;
@@ -245,7 +244,7 @@ impl Graph<'_> {
     }
     fn op(&mut self, func: FuncId, body: &Body, op: Op) {
         let mut copies = Vec::new();
-        value_copies::value_copies(body, op, |from, to| copies.push((from, to)));
+        body.value_flows(op, |from, to| copies.push((from, to)));
         for (from, to) in copies {
             self.copy_edge((func, from), (func, to));
         }

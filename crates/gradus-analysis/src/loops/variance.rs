@@ -7,7 +7,7 @@
 use crate::cfg::nesting::is_loop;
 use crate::memory::clobbers::Clobbers;
 use crate::memory::effects::Effects;
-use gradus_ir::{Body, Definition, Entity, Op, OpKind, Region, Value};
+use gradus_ir::{Body, Definition, Entity, Op, OpKind, Use, Value};
 
 /// Bit d stands for the enclosing loop at depth d (outermost 0), the last bit for all deeper loops.
 type Mask = u64;
@@ -38,7 +38,7 @@ impl<'a> Variance<'a> {
         while let Some(value) = solver.work.pop() {
             solver.queued[value.index()] = false;
             for at in body.uses(value) {
-                solver.propagate_use(value, at.op, at.index as usize);
+                solver.propagate_use(value, at);
             }
         }
         solver.table
@@ -188,64 +188,26 @@ impl Solver<'_, '_> {
 
     // ---- propagation -----------------------------------------------------------------------
 
-    fn propagate_use(&mut self, value: Value, op: Op, index: usize) {
-        let mask = self.table.mask(value);
-        match self.body().kind(op).clone() {
-            OpKind::Yield | OpKind::Repeat => self.propagate_terminator(op, index, mask),
-            OpKind::For { .. } => {
-                if index > 0 {
-                    self.add_param(op, index, mask);
-                    self.add_result(op, index - 1, mask);
-                } else {
-                    self.add_results(op, mask);
-                }
+    /// Propagates a mask along a use: to the targets on control edges, or to all results. A varying condition or
+    /// trip count varies all results of the op.
+    fn propagate_use(&mut self, value: Value, at: Use) {
+        let (mask, body) = (self.table.mask(value), self.body());
+        let mut targets = body.flow_targets(at);
+        match body.kind(at.op) {
+            _ if !targets.is_empty() => {}
+            OpKind::Repeat => {
+                let owner = body.parent_op(at.op);
+                targets.extend(owner.into_iter().flat_map(|op| body.results(op)).copied());
             }
-            OpKind::Loop { .. } => self.add_param(op, index, mask),
+            // The regions depend on the arguments.
             OpKind::Invoke(_) => {
-                for region in self.body().op_regions(op).to_vec() {
-                    for param in self.body().region_params(region).to_vec() {
-                        self.add(param, mask);
-                    }
-                }
+                let regions = body.op_regions(at.op).iter();
+                targets.extend(regions.flat_map(|r| body.region_params(*r)).copied());
             }
-            _ => self.add_results(op, mask),
+            _ => targets.extend_from_slice(body.results(at.op)),
         }
-    }
-
-    fn add_param(&mut self, op: Op, index: usize, mask: Mask) {
-        let region = self.body().op_regions(op)[0];
-        if let Some(&param) = self.body().region_params(region).get(index) {
-            self.add(param, mask);
-        }
-    }
-    fn add_result(&mut self, op: Op, index: usize, mask: Mask) {
-        if let Some(&result) = self.body().results(op).get(index) {
-            self.add(result, mask);
-        }
-    }
-
-    /// Propagates a terminator operand to a result of the enclosing op or to a carried value. A loop with
-    /// varying trip count has varying results.
-    fn propagate_terminator(&mut self, op: Op, index: usize, mask: Mask) {
-        let Some((owner, region)) = self.owner(op) else {
-            unreachable!("yields and repeats are in a region of an op");
-        };
-        let carried = self.body().region_params(region).len();
-        match self.body().kind(owner) {
-            OpKind::Loop { .. } => match index.checked_sub(1) {
-                None => self.add_results(owner, mask),
-                Some(number) if number < carried => self.add_param(owner, number, mask),
-                Some(number) => self.add_result(owner, number - carried, mask),
-            },
-            OpKind::For { .. } => {
-                self.add_param(owner, index + 1, mask);
-                self.add_result(owner, index, mask);
-            }
-            _ => self.add_result(owner, index, mask),
-        }
-    }
-    fn owner(&self, op: Op) -> Option<(Op, Region)> {
-        let region = self.body().parent(op)?;
-        Some((self.body().owner(region)?, region))
+        targets
+            .into_iter()
+            .for_each(|target| self.add(target, mask));
     }
 }

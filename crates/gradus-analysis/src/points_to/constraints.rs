@@ -5,7 +5,6 @@
 //! pointer width are tracked like pointers, because an optimised `memcpy` of a pointer is an integer load and store.
 
 use crate::call_graph::Callee;
-use crate::cfg::value_copies;
 use crate::points_to::alias_set_solver::{Copy, IndirectCall, Solver};
 use crate::points_to::alias_sets::MemoryOrigin;
 use crate::points_to::constant_tables;
@@ -144,7 +143,7 @@ impl<'a> ConstraintBuilder<'_, 'a> {
 
     pub(super) fn op(&mut self, op: Op) {
         let body = self.body;
-        value_copies::value_copies(body, op, |from, to| self.copy(from, to));
+        body.value_flows(op, |from, to| self.copy(from, to));
         match body.kind(op) {
             OpKind::Alloca(info) => {
                 let object = self.solver.object(MemoryOrigin::Alloca(self.func, op));

@@ -7,7 +7,6 @@
 //! little-endian targets are supported.
 
 use crate::call_graph::{CallGraph, Callee};
-use crate::cfg::value_copies;
 use crate::points_to::alias_sets::{AliasSets, CellRef};
 use crate::type_analysis::type_map::{BitRange, LaneKind};
 use crate::type_analysis::whole_float_moves::{
@@ -392,7 +391,7 @@ impl BitRangeBuilder<'_> {
     }
 
     fn op(&mut self, func: FuncId, body: &Body, op: Op) {
-        value_copies::value_copies(body, op, |from, to| self.link_whole(func, from, to));
+        body.value_flows(op, |from, to| self.link_whole(func, from, to));
         match body.kind(op) {
             OpKind::Load(_) => self.access(func, body, op, body.operand(op, 0), body.result(op)),
             OpKind::Store(_) => {

@@ -13,7 +13,7 @@ use crate::blocks::kernel_reads::KernelReads;
 use crate::blocks::skeleton::Skeleton;
 use crate::blocks::sync_ops::SyncScope;
 use gradus_edit::is_pure;
-use gradus_ir::{AllocaStorage, Body, EffectClass, Op, OpKind, Unit, Value};
+use gradus_ir::{AllocaStorage, Body, EffectClass, Op, OpKind, Unit, Use, Value};
 use std::collections::HashSet;
 
 /// Uniformity of a block's values and ops.
@@ -125,10 +125,8 @@ impl UniformityAnalysis<'_> {
                 };
                 if anchor != used.op || !self.is_in_skeleton(anchor) {
                     self.mark_op_per_thread(anchor);
-                } else if self.body.kind(anchor).is_terminator() {
-                    self.propagate_terminator(anchor, used.index as usize);
                 } else {
-                    self.propagate_operand(anchor, used.index as usize);
+                    self.propagate_operand(used);
                 }
             }
         }
@@ -145,58 +143,21 @@ impl UniformityAnalysis<'_> {
         }
     }
 
-    /// Propagates a per-thread operand of a structural op.
-    fn propagate_operand(&mut self, op: Op, index: usize) {
-        let param = |body: &Body| {
-            let region = body.op_regions(op)[0];
-            body.region_params(region).get(index).copied()
-        };
-        match self.body.kind(op) {
-            OpKind::If | OpKind::Switch(_) => self.mark_divergent(op),
-            OpKind::For { .. } if index == 0 => self.mark_divergent(op),
-            OpKind::For { .. } => {
-                param(self.body)
-                    .into_iter()
-                    .for_each(|p| self.mark_value_per_thread(p));
-                let result = self.body.results(op).get(index - 1).copied();
-                result
-                    .into_iter()
-                    .for_each(|r| self.mark_value_per_thread(r));
-            }
-            OpKind::Loop { .. } => param(self.body)
-                .into_iter()
-                .for_each(|p| self.mark_value_per_thread(p)),
-            _ => {}
-        }
-    }
-
-    /// Propagates a per-thread operand of a skeleton region's terminator.
-    fn propagate_terminator(&mut self, end: Op, index: usize) {
+    /// Propagates a per-thread operand of a structural op or of a skeleton region's terminator: along the control
+    /// edges. An operand on no edge is a condition or a trip count.
+    fn propagate_operand(&mut self, at: Use) {
         let body = self.body;
-        let Some(region) = body.parent(end) else {
-            unreachable!("a terminator is in a region");
+        let targets = body.flow_targets(at);
+        let branch = match body.kind(at.op).is_terminator() {
+            true => body.parent_op(at.op),
+            false => Some(at.op),
         };
-        let Some(owner) = body.owner(region).filter(|op| *op != self.spine.block) else {
-            // Not an error: the block has no results.
-            return;
-        };
-        let result = |number: usize| body.results(owner).get(number).copied();
-        let param = |number: usize| body.region_params(region).get(number).copied();
-        let reached: [Option<Value>; 2] = match body.kind(owner) {
-            OpKind::Loop { .. } => match index.checked_sub(1) {
-                None => return self.mark_divergent(owner),
-                Some(number) => match number.checked_sub(body.operand_count(owner)) {
-                    None => [param(number), None],
-                    Some(number) => [result(number), None],
-                },
-            },
-            OpKind::For { .. } => [param(index + 1), result(index)],
-            _ => [result(index), None],
-        };
-        reached
-            .into_iter()
-            .flatten()
-            .for_each(|v| self.mark_value_per_thread(v));
+        match branch {
+            Some(op) if targets.is_empty() => self.mark_divergent(op),
+            _ => targets
+                .into_iter()
+                .for_each(|v| self.mark_value_per_thread(v)),
+        }
     }
 }
 

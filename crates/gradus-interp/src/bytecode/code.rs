@@ -8,7 +8,8 @@ use crate::values::value::Value;
 use crate::values::value_layout::{Num, Shape};
 use gradus_ir::externals::ExternalFn;
 use gradus_ir::{
-    BinaryOp, Flags, FloatPredicate, FuncId, IntPredicate, Op, ReduceOp, RmwOp, Schedule,
+    BinaryOp, Flags, FloatPredicate, FuncId, IntPredicate, Op, Point, ReduceOp, Region, RmwOp,
+    Schedule,
 };
 
 /// A register or a constant.
@@ -24,6 +25,8 @@ pub(crate) type InstrIndex = u32;
 #[derive(Debug)]
 pub(crate) struct Code {
     pub func: FuncId,
+    /// The outermost region.
+    pub root: Region,
     pub instrs: Vec<Instr>,
     /// The op of each instruction.
     pub ops: Vec<Op>,
@@ -262,6 +265,8 @@ pub(crate) enum Instr {
         dst: Reg,
     },
 
+    /// Checks the transition to a point against the control edges; in traced runs only.
+    EdgePoint(Box<EdgePoint>),
     /// Task and lock events, relevant for race detection only.
     Strands(StrandEvent),
     ParStart(Box<ParForInfo>),
@@ -335,4 +340,36 @@ pub(crate) struct CastInfo {
     pub conversion: Conversion,
     pub a: Reg,
     pub dst: Reg,
+}
+
+/// A point at which control enters or leaves a region.
+#[derive(Debug)]
+pub(crate) struct EdgePoint {
+    pub point: Point,
+    /// The region whose ops run before the point or behind the point.
+    pub region: Region,
+    /// The edges from the point.
+    pub edges: Vec<EdgeValues>,
+    pub totals: Vec<RunningTotal>,
+    /// The values that the point broadcasts to other ranks.
+    pub broadcast: Vec<Reg>,
+}
+
+/// The values of a control edge.
+#[derive(Debug)]
+pub(crate) struct EdgeValues {
+    pub to: Point,
+    /// Targets and sources.
+    pub copies: Vec<(Reg, Reg)>,
+    /// The results that receive values of another rank.
+    pub received: Vec<Reg>,
+}
+
+/// A reduction's total that a point changes.
+#[derive(Debug)]
+pub(crate) struct RunningTotal {
+    pub total: Reg,
+    pub value: Reg,
+    /// The operator; `None` if the total becomes the value.
+    pub combine: Option<(ReduceOp, Num, Option<usize>)>,
 }

@@ -52,10 +52,18 @@ pub(crate) struct Decoder<'a> {
     pub open: Vec<OpenOp>,
     /// The op of the instructions being emitted.
     pub at: Op,
+    /// True if instructions mark the ends of control edges.
+    pub check_edges: bool,
 }
 
 /// Decodes a function's body.
-pub(crate) fn decode(unit: &Unit, symbols: &Symbols, func: FuncId, body: &Body) -> Code {
+pub(crate) fn decode(
+    unit: &Unit,
+    symbols: &Symbols,
+    func: FuncId,
+    body: &Body,
+    check_edges: bool,
+) -> Code {
     let variadic = matches!(
         unit.types.get(unit.functions[func].ty),
         Type::Func { variadic: true, .. }
@@ -66,6 +74,7 @@ pub(crate) fn decode(unit: &Unit, symbols: &Symbols, func: FuncId, body: &Body) 
         symbols,
         code: Code {
             func,
+            root: body.root(),
             instrs: Vec::new(),
             ops: Vec::new(),
             consts: Vec::new(),
@@ -78,6 +87,7 @@ pub(crate) fn decode(unit: &Unit, symbols: &Symbols, func: FuncId, body: &Body) 
         constants: HashMap::new(),
         open: Vec::new(),
         at: Op::from_index(0),
+        check_edges,
     };
     decoder.code.params = body.params().iter().map(|p| decoder.register(*p)).collect();
     decoder.run();
@@ -94,6 +104,7 @@ impl<'a> Decoder<'a> {
                     stack.push(Step::Ops(self.body.next(op)));
                     self.at = op;
                     let entry = self.next_index();
+                    self.mark_before(op);
                     if let Err(why) = self.op(op) {
                         self.code.instrs.truncate(entry as usize);
                         self.code.ops.truncate(entry as usize);
@@ -111,7 +122,9 @@ impl<'a> Decoder<'a> {
                         let op = open.op;
                         self.at = op;
                         self.begin_region(op, index);
-                        stack.push(Step::Ops(self.body.first(self.body.op_regions(op)[index])));
+                        let region = self.body.op_regions(op)[index];
+                        self.mark_region(region);
+                        stack.push(Step::Ops(self.body.first(region)));
                     }
                 }
                 Step::End => self.end_op(),
@@ -133,7 +146,7 @@ impl<'a> Decoder<'a> {
         self.code.registers += 1;
         self.code.registers - 1
     }
-    fn register(&mut self, value: gradus_ir::Value) -> Reg {
+    pub fn register(&mut self, value: gradus_ir::Value) -> Reg {
         let known = self.registers[value.index()];
         if known != Reg::MAX {
             return known;
@@ -335,6 +348,7 @@ impl<'a> Decoder<'a> {
             }
             _ => {}
         }
+        self.mark_after(open.op);
     }
 
     /// Emits a region's terminator.

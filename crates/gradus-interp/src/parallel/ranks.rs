@@ -28,6 +28,7 @@ impl Machine<'_> {
             } => self.spmd(at, *team, extents, params, *end),
             Instr::RankEnd => {
                 self.free_stack(0);
+                self.hand_over_trace();
                 self.strand = Strand::default();
                 self.suspend_rank(Rank::Ended)
             }
@@ -195,6 +196,7 @@ impl Machine<'_> {
                     pc: self.pc + 1,
                     base: 0,
                     objects: 0,
+                    trace: frame.trace.clone(),
                 }],
                 objects: Vec::new(),
                 rank: Some((rank, total)),
@@ -236,6 +238,15 @@ impl Machine<'_> {
             }
         }
         order
+    }
+
+    /// Moves the position between control edges from an ended rank to the strand that continues.
+    fn hand_over_trace(&mut self) {
+        let trace = self.strand.frames.last_mut().and_then(|f| f.trace.take());
+        let parent = self.groups.last_mut().map(|group| &mut group.parent);
+        if let (Some(trace), Some(frame)) = (trace, parent.and_then(|p| p.frames.last_mut())) {
+            frame.trace = Some(trace);
+        }
     }
 
     /// Stores the state of the running rank and switches to the next rank.

@@ -3,6 +3,7 @@
 use crate::bytecode::code::{CallSite, Callee, Instr};
 use crate::externals::Outcome;
 use crate::memory::ObjectKind;
+use crate::state::edge_trace::EdgeTrace;
 use crate::state::machine::Machine;
 use crate::state::strand::{At, Flow, Frame};
 use crate::trap::{Eval, TrapKind, fault};
@@ -43,11 +44,14 @@ impl Machine<'_> {
             self.memory.copy(copy.0, *from, size)?;
             self.strand.regs[base + code.params[index] as usize] = Value::ptr(copy);
         }
+        let inside = EdgeTrace::Inside(code.root);
+        let trace = self.options.check_edges.then(|| Box::new(inside));
         self.strand.frames.push(Frame {
             code,
             pc: 0,
             base,
             objects,
+            trace,
         });
         Ok(())
     }
@@ -164,7 +168,10 @@ impl Machine<'_> {
     /// matches.
     fn selector(&mut self, place: u32, object: u64) -> Option<u64> {
         let code = std::rc::Rc::clone(&self.strand.frames.last()?.code);
-        let Some(Instr::LandingPad { clauses, .. }) = code.instrs.get(place as usize) else {
+        // A traced run marks the start of the region before the landing pad.
+        let mut instrs = (code.instrs.iter().skip(place as usize))
+            .skip_while(|instr| matches!(instr, Instr::EdgePoint(_)));
+        let Some(Instr::LandingPad { clauses, .. }) = instrs.next() else {
             return Some(0);
         };
         let thrown = self.thrown.get(&object).copied().unwrap_or(0);

@@ -196,6 +196,7 @@ impl Machine<'_> {
             | Instr::Store { .. }
             | Instr::AtomicRmw { .. }
             | Instr::CmpXchg { .. } => self.memory_instr(at, instr),
+            Instr::EdgePoint(mark) => self.check_edge(at, mark),
             Instr::Strands(event) => self.strand_event(at, *event),
             Instr::ParStart(_)
             | Instr::ParIndex { .. }

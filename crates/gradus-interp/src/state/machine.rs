@@ -11,8 +11,8 @@ use crate::state::rank_groups::Group;
 use crate::state::strand::{Frame, Strand};
 use crate::trap::{Eval, Fault, Trap, TrapKind, fault};
 use crate::values::value::{Address, Value};
-use gradus_ir::{Body, Entity, FuncId, OpPrinter, Symbol, Unit};
-use std::collections::HashMap;
+use gradus_ir::{Body, Entity, FuncId, OpPrinter, Point, Symbol, Unit};
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 /// Limits and options of a run.
@@ -28,6 +28,10 @@ pub struct Options {
     pub random_order: Option<u64>,
     /// The number of ranks of a team without a stated size.
     pub team: u64,
+    /// True to check that each transition between regions is a control edge of the IR and carries the stated
+    /// values ([`gradus_ir::Body::control_edges`]); reported as [`crate::TrapKind::ControlEdge`]. Slows down each
+    /// region.
+    pub check_edges: bool,
     /// True to detect data races, reported as [`crate::TrapKind::Race`]; slows down each access.
     pub races: bool,
 }
@@ -40,6 +44,7 @@ impl Default for Options {
             max_calls: 1_000_000,
             random_order: None,
             team: 1,
+            check_edges: false,
             races: false,
         }
     }
@@ -52,7 +57,7 @@ pub struct Machine<'u> {
     pub(crate) options: Options,
     pub(crate) memory: Memory,
     pub(crate) symbols: Symbols,
-    codes: Vec<Option<Rc<Code>>>,
+    pub(crate) codes: Vec<Option<Rc<Code>>>,
     pub(crate) strand: Strand,
     pub(crate) groups: Vec<Group>,
     pub(crate) races: Option<Races>,
@@ -68,6 +73,10 @@ pub struct Machine<'u> {
     pub(crate) errno: Option<Address>,
     pub(crate) random: u64,
     pub(crate) replay: ReplayState,
+    /// The control edges taken, in traced runs.
+    pub(crate) edges_taken: HashSet<(FuncId, Point, Point)>,
+    /// The broadcast values by nesting of teams and number of the `single`, in traced runs.
+    pub(crate) broadcasts: HashMap<(usize, u64), Vec<Value>>,
     /// The outcome of the initialisation of memory.
     pub(crate) memory_init: Eval<()>,
 }
@@ -98,6 +107,8 @@ impl<'u> Machine<'u> {
             type_ids: Vec::new(),
             errno: None,
             replay: ReplayState::Off,
+            edges_taken: HashSet::new(),
+            broadcasts: HashMap::new(),
             memory_init: Ok(()),
         };
         machine.memory_init = machine.init_memory();
@@ -246,7 +257,13 @@ impl<'u> Machine<'u> {
             );
             return fault(TrapKind::Unsupported, text);
         };
-        let code = Rc::new(decode(self.unit, &self.symbols, func, body));
+        let code = Rc::new(decode(
+            self.unit,
+            &self.symbols,
+            func,
+            body,
+            self.options.check_edges,
+        ));
         self.codes[func.index()] = Some(Rc::clone(&code));
         Ok(code)
     }

@@ -1,5 +1,6 @@
-//! State of a run: machine, strands, groups of ranks, race detector, recorded operations.
+//! State of a run: machine, strands, groups of ranks, race detector, recorded operations, traced edges.
 
+pub(crate) mod edge_trace;
 pub(crate) mod linearized_replay;
 pub(crate) mod machine;
 pub(crate) mod races;

@@ -4,6 +4,7 @@
 
 use crate::bytecode::code::{CONST, Code, InstrIndex, Reg};
 use crate::memory::ObjectKind;
+use crate::state::edge_trace::EdgeTrace;
 use crate::state::machine::Machine;
 use crate::trap::{Eval, TrapKind, fault};
 use crate::values::value::{Address, Value};
@@ -18,6 +19,8 @@ pub(crate) struct Frame {
     pub base: usize,
     /// The number of stack objects before the call.
     pub objects: usize,
+    /// The position between control edges, in traced runs.
+    pub trace: Option<Box<EdgeTrace>>,
 }
 
 /// A strand: active calls, registers and stack objects of one flow of control.

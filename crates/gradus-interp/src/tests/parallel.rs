@@ -10,6 +10,7 @@ fn result_in_any_order(text: &str) -> i64 {
     let run = |random_order| {
         let options = Options {
             random_order,
+            check_edges: true,
             ..Options::default()
         };
         let mut machine = Machine::with_options(&unit, options);
@@ -187,6 +188,7 @@ fn default_team_size_and_conditions() {
     for team in [1u64, 3] {
         let options = Options {
             team,
+            check_edges: true,
             ..Options::default()
         };
         let mut machine = Machine::with_options(&unit, options);

@@ -130,6 +130,7 @@ pub(crate) fn interpreted(
     let options = Options {
         random_order,
         races: true,
+        check_edges: true,
         ..Options::default()
     };
     match Machine::with_options(unit, options).call(name, &[]) {

@@ -18,6 +18,7 @@ use std::collections::BTreeSet;
 fn interpreted(unit: &Unit, random_order: Option<u64>) -> Result<i64, String> {
     let options = Options {
         random_order,
+        check_edges: true,
         ..Options::default()
     };
     let mut machine = Machine::with_options(unit, options);

@@ -223,6 +223,7 @@ fn check_same_outcome(
     for &random_order in orders {
         let options = Options {
             random_order,
+            check_edges: true,
             ..Options::default()
         };
         let (machine_after, ran_after) = run_call(after, call, options)?;

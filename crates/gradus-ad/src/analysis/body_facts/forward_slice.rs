@@ -20,8 +20,9 @@ pub(crate) fn forward_slice(
         for at in body.uses(value) {
             let next = match body.kind(at.op) {
                 OpKind::Return if may_return => Vec::new(),
-                kind if kind.is_terminator() => terminator_operand_targets(body, at, around)?,
-                OpKind::For { .. } | OpKind::Loop { .. } => loop_operand_targets(body, at)?,
+                kind if kind.is_terminator() || kind.is_loop() => {
+                    operand_targets(body, at, around)?
+                }
                 _ if has_only_results(unit, body, at.op) => body.results(at.op).to_vec(),
                 _ => return None,
             };
@@ -41,43 +42,20 @@ pub(super) fn has_only_results(unit: &Unit, body: &Body, op: Op) -> bool {
     }
 }
 
-/// Returns the values that an operand of a `for` or `loop` flows into.
-fn loop_operand_targets(body: &Body, at: Use) -> Option<Vec<Value>> {
-    let counted = matches!(body.kind(at.op), OpKind::For { .. });
-    let index = at.index as usize;
-    let region = body.op_regions(at.op)[0];
-    let param = *body.region_params(region).get(index)?;
-    match counted {
-        // The trip count.
-        true if index == 0 => None,
-        true => Some(vec![param, body.results(at.op)[index - 1]]),
-        false => Some(vec![param]),
-    }
-}
-
-/// Returns the values that an operand of a terminator flows into.
-fn terminator_operand_targets(body: &Body, at: Use, around: Option<Op>) -> Option<Vec<Value>> {
-    let region = body.parent(at.op)?;
-    let owner = body.owner(region)?;
-    let index = at.index as usize;
-    let results = |index: usize| match Some(owner) == around {
-        true => None,
-        false => body.results(owner).get(index).copied(),
+/// Returns the values that an operand of a sequential region op, or of a terminator inside, flows into; `None` for
+/// a condition, a trip count and other ops. Results of `around` are left out.
+fn operand_targets(body: &Body, at: Use, around: Option<Op>) -> Option<Vec<Value>> {
+    let owner = match body.kind(at.op).is_terminator() {
+        true => body.parent_op(at.op)?,
+        false => at.op,
     };
-    let next = match (body.kind(at.op), body.kind(owner)) {
-        (OpKind::Yield, OpKind::For { .. }) => {
-            let param = body.region_params(region).get(index + 1).copied();
-            [param, results(index)]
-        }
-        (OpKind::Yield, OpKind::If | OpKind::Switch(_)) => [results(index), None],
-        (OpKind::Repeat, OpKind::Loop { .. }) => {
-            let carried = body.region_params(region).len();
-            match index.checked_sub(1)? {
-                number if number < carried => [Some(body.region_params(region)[number]), None],
-                number => [results(number - carried), None],
-            }
-        }
-        _ => return None,
-    };
-    Some(next.into_iter().flatten().collect())
+    let sequential = matches!(
+        body.kind(owner),
+        OpKind::For { .. } | OpKind::Loop { .. } | OpKind::If | OpKind::Switch(_)
+    );
+    let targets = body.flow_targets(at);
+    let left_out =
+        |value: &Value| Some(owner) == around && owner != at.op && body.def_op(*value) == around;
+    let kept = targets.iter().copied().filter(|value| !left_out(value));
+    (sequential && !targets.is_empty()).then(|| kept.collect())
 }
