@@ -9,7 +9,7 @@
 //!
 //! ```text
 //! let closure = CallGraph::of(&unit, &[root]);          // bodies, calls, components bottom-up
-//! let memory = AliasSets::of(&unit, &closure);          // alias set of every pointer: memory.alias_set(f, v)
+//! let memory = AliasSets::of(&unit, &closure);          // targets of every pointer: memory.targets(f, v)
 //! let words = TypeMap::of(&unit, &closure, &memory);    // words.lanes(f, v), words.copy_kind(…)
 //! let facts = View { … };                               // references to the tables above
 //! let classes = MemoryActivity::of(facts, &request);    // classes.state(set), classes.is_varied(set)
@@ -93,6 +93,7 @@ pub use crate::pass::{Pass, PassContext, Stage};
 pub use crate::points_to::alias_sets::{
     AliasSet, AliasSetId, AliasSets, CellRef, CellState, CopyBytes, MemoryOrigin,
 };
+pub use crate::points_to::folds::Fold;
 pub use crate::scev::intervals::{Interval, Intervals};
 pub use crate::scev::poly::{BaseValue, Monomial, Poly, PolyForms, StartAndOffset};
 pub use crate::type_analysis::type_map::{

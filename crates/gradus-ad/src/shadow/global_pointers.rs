@@ -11,7 +11,7 @@ use crate::shadow::constants::shadow_global;
 use crate::shadow::globals::address;
 use crate::shadow::indirect_calls;
 use crate::variant::{Mode, Variant};
-use gradus_analysis::{CellRef, MemoryOrigin, ShadowState};
+use gradus_analysis::{AliasSetId, CellRef, MemoryOrigin, ShadowState};
 use gradus_ir::{
     BinaryOp, CastOp, Code, Diagnostic, Flags, GlobalId, IntPredicate, Linkage, Unit, Value,
 };
@@ -108,16 +108,21 @@ fn collect_cell(
     {
         return None;
     }
-    let class = closure.memory.pointee(word)?.class;
-    let origins = &closure.memory.get(class).origins;
-    let variables = origins.iter().filter_map(|origin| match origin {
+    let sets = closure.memory.pointee_sets(word);
+    let origins = || {
+        sets.iter()
+            .flat_map(|set| &closure.memory.get(*set).origins)
+    };
+    let variables = origins().filter_map(|origin| match origin {
         MemoryOrigin::Global(target) => Some(*target),
         _ => None,
     });
-    let targets: Vec<GlobalId> = variables.collect();
+    let mut targets: Vec<GlobalId> = variables.collect();
+    targets.sort_unstable();
     let (shadowed, plain): (Vec<_>, Vec<_>) =
         (targets.iter()).partition(|target| has_shadow(unit, closure, **target));
-    let is_closed = targets.len() == origins.len() && closure.classes.holds_active_floats(class);
+    let is_active = |set: &AliasSetId| closure.classes.holds_active_floats(*set);
+    let is_closed = targets.len() == origins().count() && sets.iter().any(is_active);
     (!shadowed.is_empty()).then_some(GlobalPointerShadow {
         global,
         offset_bytes,

@@ -79,16 +79,14 @@ fn checked_pointer_offsets(unit: &Unit, closure: &ProgramFacts, global: GlobalId
             offset_bytes: place.offset_bytes + *offset as i64,
             ..place
         };
-        let to = closure.memory.pointee(word);
-        let to = to.filter(|_| {
-            !closure
-                .memory_cells
-                .type_at(&closure.memory, word)
-                .has_float()
-        });
-        to.is_some_and(|to| {
-            let mut origins = closure.memory.get(to.class).origins.iter();
-            origins.any(|origin| match origin {
+        let is_number = closure
+            .memory_cells
+            .type_at(&closure.memory, word)
+            .has_float();
+        let targets = closure.memory.pointee(word).iter();
+        let mut origins = targets.flat_map(|to| &closure.memory.get(to.class).origins);
+        !is_number
+            && origins.any(|origin| match origin {
                 MemoryOrigin::Global(target) => !unit.globals[*target].constant,
                 MemoryOrigin::Function(_) => false,
                 MemoryOrigin::Argument(..)
@@ -97,7 +95,6 @@ fn checked_pointer_offsets(unit: &Unit, closure: &ProgramFacts, global: GlobalId
                 | MemoryOrigin::External(..)
                 | MemoryOrigin::Unknown => true,
             })
-        })
     };
     let whole = (size + 1).saturating_sub(width);
     (0..whole).step_by(width as usize).filter(is_kept).collect()

@@ -227,8 +227,8 @@ impl FlowBuilder<'_, '_> {
     }
     /// Returns the nodes of the alias sets into which a value points.
     fn classes(&self, func: FuncId, value: Value) -> Vec<FlowNode> {
-        let places = self.facts.memory.places(func, value).iter().flatten();
-        places.map(|p| self.flow.alias_set_node(p.class)).collect()
+        let sets = self.facts.memory.alias_sets_of(func, value).into_iter();
+        sets.map(|class| self.flow.alias_set_node(class)).collect()
     }
 
     fn op(&mut self, func: FuncId, body: &Body, op: Op) {
@@ -370,11 +370,14 @@ impl FlowBuilder<'_, '_> {
             let kind = facts
                 .words
                 .copy_kind(facts.unit, facts.memory, body, func, op);
-            let from = self.flow.alias_set_node(copy.from.class);
-            let to = self.flow.alias_set_node(copy.to.class);
-            match kind.may_hold_floats() {
-                true => self.edge(Some(from), Some(to)),
-                false => self.bits.push((from as u32, to as u32)),
+            let moves_floats = kind.may_hold_floats();
+            for (from, to) in copy.flows() {
+                let from = self.flow.alias_set_node(from);
+                let to = self.flow.alias_set_node(to);
+                match moves_floats {
+                    true => self.edge(Some(from), Some(to)),
+                    false => self.bits.push((from as u32, to as u32)),
+                }
             }
         }
     }

@@ -14,7 +14,7 @@ use crate::activity::partial_floats::{FloatBitNodes, is_partial_float};
 use crate::call_graph::Callee;
 use crate::lifetime::{must_free, persistent_blocks};
 use crate::memory::value_accesses::{ValueAccess, value_accesses};
-use crate::points_to::alias_sets::{AliasSet, AliasSetId, AliasSets, MemoryOrigin};
+use crate::points_to::alias_sets::{AliasSet, AliasSetId, AliasSets, CellRef, MemoryOrigin};
 use crate::view::View;
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{
@@ -371,19 +371,20 @@ impl MemoryActivity {
                         // Not an error: stores define no integers.
                         return;
                     };
-                    let place = facts.memory.place(func, ptr);
                     let bytes = facts.unit.layout.store_bytes(facts.unit, body.ty(value));
-                    let floats = place.is_some_and(|place| {
+                    let may_hold = |place: &&CellRef| {
                         self.is_varied(place.class)
-                            && facts.words.may_hold_floats(facts.memory, place, bytes)
+                            && facts.words.may_hold_floats(facts.memory, **place, bytes)
                             || as_integers(place.class, named)
-                    });
+                    };
+                    let targets = facts.memory.targets(func, ptr).iter();
+                    let mut floats = targets.filter(may_hold).peekable();
                     let named = || crate::types::lattice::is_next_to_pointers(facts.unit, body, op);
-                    if floats && is_int(value) && !named() {
+                    if floats.peek().is_some() && is_int(value) && !named() {
                         let node = self.flow.value_node(func, value);
                         list.extend(node);
                         let piece =
-                            place.is_some_and(|at| is_partial_float(facts, body, op, (at, bytes)));
+                            floats.any(|at| is_partial_float(facts, body, op, (*at, bytes)));
                         pieces.extend(node.filter(|_| piece));
                     }
                 });
@@ -500,8 +501,7 @@ fn stored_alias_sets(facts: View<'_>) -> HashSet<AliasSetId> {
         for op in body.walk(body.root()) {
             value_accesses(facts.unit, body, op, |access| {
                 if let ValueAccess::Store { ptr, .. } = access {
-                    let places = facts.memory.places(func, ptr).iter().flatten();
-                    found.extend(places.map(|place| place.class));
+                    found.extend(facts.memory.alias_sets_of(func, ptr));
                 }
             });
         }
@@ -520,10 +520,10 @@ pub(crate) fn written_alias_sets(facts: View<'_>) -> Vec<bool> {
                     // Not an error: a load writes no memory.
                     return;
                 };
-                if let Some(class) = facts.memory.alias_set(func, ptr)
-                    && facts.words.carries_float(func, value)
-                {
-                    written[class.index()] = true;
+                if facts.words.carries_float(func, value) {
+                    for target in facts.memory.targets(func, ptr) {
+                        written[target.class.index()] = true;
+                    }
                 }
             });
         }
@@ -532,7 +532,9 @@ pub(crate) fn written_alias_sets(facts: View<'_>) -> Vec<bool> {
         let body = facts.unit.functions[copy.at.0].body.as_deref();
         let callee = body.and_then(|body| facts.closure.callee(facts.unit, body, copy.at.1));
         if matches!(callee, Some(Callee::Outside(_))) {
-            written[copy.to.class.index()] = true;
+            for to in &copy.to {
+                written[to.class.index()] = true;
+            }
         }
     }
     written
@@ -619,10 +621,8 @@ fn touches_shadows(facts: View<'_>, classes: &MemoryActivity, func: FuncId, body
         return true;
     }
     let shadowed = |value: Value| {
-        let places = facts.memory.places(func, value).iter().flatten();
-        places
-            .into_iter()
-            .any(|place| classes.state(place.class) != ShadowPresence::Inactive)
+        let has_shadow = |class| classes.state(class) != ShadowPresence::Inactive;
+        facts.memory.may_point_into(func, value, has_shadow)
     };
     body.walk(body.root()).any(|op| match body.kind(op) {
         OpKind::Call(_) | OpKind::Invoke(_) => {
@@ -656,8 +656,7 @@ fn provenance_of_alias_sets(facts: View<'_>, request: &Request) -> Vec<SetProven
             if !facts.words.carries_pointer(request.root, param) {
                 continue;
             }
-            let places = facts.memory.places(request.root, param);
-            let classes = places.iter().flatten().map(|p| p.class);
+            let classes = facts.memory.alias_sets_of(request.root, param);
             match request.argument_activity(index) {
                 Activity::Const => constant.extend(classes),
                 _ => dup.extend(classes),

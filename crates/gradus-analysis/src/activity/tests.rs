@@ -4,7 +4,7 @@ use crate::{
     Activity, AliasSets, ArgActivity, BodyActivity, CallGraph, MemoryActivity, Request,
     ShadowPresence, ShadowState, TypeMap, Variant, View, body_findings, memory_findings,
 };
-use crate::{BitRange, CopyKind, LaneKind};
+use crate::{AliasSetId, BitRange, CellRef, CopyKind, LaneKind};
 use gradus_ir::{
     AttrSet, BinaryOp, Body, Builder, CastOp, Code, Diagnostic, FloatKind, FuncId, TypeId, Unit,
     Value,
@@ -86,8 +86,23 @@ struct Study<'a> {
 
 impl Study<'_> {
     fn state(&self, func: FuncId, value: Value) -> ShadowPresence {
-        let class = self.memory.alias_set(func, value);
-        self.classes.state(class.expect("the value is a pointer"))
+        self.classes.state(self.alias_set(func, value))
+    }
+    /// Returns the only alias set behind a pointer.
+    fn alias_set(&self, func: FuncId, value: Value) -> AliasSetId {
+        let sets = self.memory.alias_sets_of(func, value);
+        let [set] = sets[..] else {
+            panic!("a pointer into one alias set: {sets:?}");
+        };
+        set
+    }
+    /// Returns the only target of a pointer.
+    fn target(&self, func: FuncId, value: Value) -> CellRef {
+        let targets = self.memory.targets(func, value);
+        let [target] = *targets else {
+            panic!("a pointer with one target: {targets:?}");
+        };
+        target
     }
     fn view(&self) -> View<'_> {
         View {
@@ -154,10 +169,7 @@ fn swapped_buffers_are_one_active_set() {
         None
     });
     let study = program.study(f, &[Dup, Dup, Const], false);
-    assert_eq!(
-        study.memory.alias_set(f, seen[0]),
-        study.memory.alias_set(f, seen[1])
-    );
+    assert_eq!(study.alias_set(f, seen[0]), study.alias_set(f, seen[1]));
     assert_eq!(study.state(f, seen[0]), ShadowPresence::Active);
     assert_eq!(study.root.shadow(seen[1]), ShadowState::Real);
     assert!(study.root.active(seen[2]));
@@ -194,11 +206,11 @@ fn list_walk_has_maybe_shadow() {
     // If the caller gave a node no shadow, the primal node is its own shadow.
     assert_eq!(study.root.shadow(seen[0]), ShadowState::Maybe);
     assert!(study.root.active(seen[1]) && study.root.active(seen[2]));
-    let class = study.memory.alias_set(f, seen[0]).expect("a pointer");
+    let class = study.alias_set(f, seen[0]);
     assert_eq!(study.memory.pointees(class), [class]);
     assert_eq!(study.memory.leaves_of(node).len(), 2);
-    let place = study.memory.place(f, seen[0]).expect("a pointer");
-    let kind = study.words.block_kind(&study.memory, place, Some(16));
+    let place = study.target(f, seen[0]);
+    let kind = study.words.block_kind(&study.memory, &[place], Some(16));
     let crate::CopyKind::Cells { words, .. } = kind else {
         panic!("a double and a pointer: {kind:?}");
     };
@@ -556,7 +568,7 @@ fn loaded_pointers_have_shadows() {
     assert_eq!(study.root.shadow(seen[0]), ShadowState::Maybe);
     assert!(study.root.active(seen[2]));
     assert_eq!(study.findings, []);
-    let outer = study.memory.alias_set(
+    let outer = study.alias_set(
         f,
         program.unit.functions[f]
             .body
@@ -564,14 +576,11 @@ fn loaded_pointers_have_shadows() {
             .expect("a body")
             .params()[0],
     );
-    assert_eq!(
-        study.classes.state(outer.expect("a pointer")),
-        ShadowPresence::Active
-    );
+    assert_eq!(study.classes.state(outer), ShadowPresence::Active);
     assert!(
         study
             .classes
-            .holds_active_floats(study.memory.alias_set(f, seen[0]).expect("a pointer"))
+            .holds_active_floats(study.alias_set(f, seen[0]))
     );
     let idle = program.study(f, &[Const, Const], true);
     assert_eq!(idle.root.shadow(seen[0]), ShadowState::None);
@@ -643,7 +652,7 @@ fn cyclic_copies_terminate() {
         None
     });
     let study = program.study(f, &[Dup, Dup, Const], false);
-    let class = study.memory.alias_set(
+    let class = study.alias_set(
         f,
         program.unit.functions[f]
             .body
@@ -651,12 +660,7 @@ fn cyclic_copies_terminate() {
             .expect("a body")
             .params()[0],
     );
-    assert!(
-        study
-            .words
-            .types_of_set(class.expect("a pointer"))
-            .has_float()
-    );
+    assert!(study.words.types_of_set(class).has_float());
 }
 
 /// A C++ vector moves elements by a pointer difference: the cells of structures stay separate.
@@ -684,10 +688,7 @@ fn pointer_differences_respect_modulus() {
         None
     });
     let study = program.study(f, &[Dup, Const], false);
-    let seen = |value| {
-        let place = study.memory.place(f, value).expect("a pointer");
-        study.words.type_at(&study.memory, place)
-    };
+    let seen = |value| study.words.type_at(&study.memory, study.target(f, value));
     assert!(seen(places[0]).has_float() && !seen(places[0]).has_pointer());
     assert!(seen(places[1]).has_pointer() && !seen(places[1]).has_float());
 }

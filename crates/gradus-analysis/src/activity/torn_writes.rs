@@ -145,7 +145,7 @@ fn is_visible_write(
     let mut found = false;
     value_accesses(facts.unit, body, op, |access| {
         if let ValueAccess::Store { ptr, .. } = access {
-            found |= facts.memory.alias_set(func, ptr).is_some_and(seen);
+            found |= facts.memory.may_point_into(func, ptr, seen);
         }
     });
     if found || !matches!(body.kind(op), OpKind::Call(_) | OpKind::Invoke(_)) {
@@ -165,7 +165,7 @@ fn is_visible_write(
     let args = facts.unit.call_args(body, op);
     args.iter().enumerate().any(|(index, &arg)| {
         effects.is_none_or(|e| e.writes.argument(index))
-            && facts.memory.alias_set(func, arg).is_some_and(seen)
+            && facts.memory.may_point_into(func, arg, seen)
     })
 }
 

@@ -133,8 +133,12 @@ impl Solver<'_> {
     fn carries_float(&self, value: Value) -> bool {
         self.facts.words.carries_float(self.variant.func, value)
     }
-    fn alias_set_of(&self, value: Value) -> Option<AliasSetId> {
-        self.facts.memory.alias_set(self.variant.func, value)
+    /// Returns an alias set behind the first pointer in a value. All alias sets behind one pointer have the
+    /// same shadow state.
+    fn first_alias_set(&self, value: Value) -> Option<AliasSetId> {
+        let mut leaves = self.facts.memory.leaf_targets(self.variant.func, value);
+        let target = leaves.find_map(|targets| targets.first())?;
+        Some(target.class)
     }
     /// Returns the shadow of a pointer according to its alias set alone.
     fn shadow_of_set(&self, class: Option<AliasSetId>) -> ShadowState {
@@ -148,12 +152,14 @@ impl Solver<'_> {
     fn shadow_of_sets(&self, value: Value) -> ShadowState {
         let (unit, memory) = (self.facts.unit, self.facts.memory);
         let leaves = memory.leaves_of(self.body.ty(value));
-        let places = memory.places(self.variant.func, value);
-        let pointers = (leaves.iter().zip(places)).filter(|(leaf, _)| unit.types.is_ptr(leaf.ty));
-        let states =
-            pointers.filter_map(|(_, place)| Some(self.shadow_of_set(Some((*place)?.class))));
+        let targets = memory.leaf_targets(self.variant.func, value);
+        let pointers = (leaves.iter().zip(targets)).filter(|(leaf, _)| unit.types.is_ptr(leaf.ty));
+        let states = pointers.filter_map(|(_, targets)| {
+            let target = targets.first()?;
+            Some(self.shadow_of_set(Some(target.class)))
+        });
         let joined = states.reduce(ShadowState::or);
-        joined.unwrap_or_else(|| self.shadow_of_set(self.alias_set_of(value)))
+        joined.unwrap_or_else(|| self.shadow_of_set(self.first_alias_set(value)))
     }
 
     // ---- step 1 ----------------------------------------------------------------------------
@@ -254,7 +260,7 @@ impl Solver<'_> {
                     passes[from.index()].push(body.result(op));
                 } else {
                     let result = body.result(op);
-                    work.push((result, self.shadow_of_set(self.alias_set_of(result))));
+                    work.push((result, self.shadow_of_set(self.first_alias_set(result))));
                 }
             }
             OpKind::ExtractValue(_) if self.extracts_call_result(op) => {
@@ -288,9 +294,10 @@ impl Solver<'_> {
     }
     /// Returns the shadow of memory allocated by this op.
     fn allocated_shadow(&self, result: Value, own: MemoryOrigin) -> ShadowState {
-        let class = self.alias_set_of(result);
-        let known = class.is_some_and(|c| self.facts.memory.get(c).origins.contains(&own));
-        match self.shadow_of_set(class) {
+        let memory = self.facts.memory;
+        let is_own = |class| memory.get(class).origins.contains(&own);
+        let known = memory.may_point_into(self.variant.func, result, is_own);
+        match self.shadow_of_set(self.first_alias_set(result)) {
             ShadowState::Maybe if known => ShadowState::Real,
             state => state,
         }
@@ -332,7 +339,9 @@ impl Solver<'_> {
                 .int_bits(self.body.ty(value))
                 .is_some()
                 && !self.carries_float(value)
-                && self.alias_set_of(value).is_none();
+                && (self.facts.memory)
+                    .targets(self.variant.func, value)
+                    .is_empty();
             let is_constant = self.body.as_const(value).is_some();
             is_number || is_constant && !self.constant_shadow(value).unwrap_or_default().is_some()
         };
@@ -399,10 +408,9 @@ impl Solver<'_> {
     }
     /// Returns true if floats loaded from `ptr` may be varied.
     fn loads_varied(&self, ptr: Value) -> bool {
+        let (memory, func) = (self.facts.memory, self.variant.func);
         self.shadow_of(ptr).is_some()
-            && self
-                .alias_set_of(ptr)
-                .is_some_and(|c| self.classes.is_varied(c))
+            && memory.may_point_into(func, ptr, |class| self.classes.is_varied(class))
     }
     /// Marks a call's result as varied if its arguments, or memory read by the callee, are varied.
     fn seed_varied_call(

@@ -72,7 +72,7 @@ fn passes_active_memory(
     let shadowed = |class: AliasSetId| classes.state(class) != ShadowPresence::Inactive;
     let args = facts.unit.call_args(body, op);
     args.into_iter().any(|arg| {
-        classes.value_varied(func, arg) || facts.memory.alias_set(func, arg).is_some_and(shadowed)
+        classes.value_varied(func, arg) || facts.memory.may_point_into(func, arg, shadowed)
     })
 }
 
@@ -142,8 +142,8 @@ fn stores_to_active_set(
     let mut hit = false;
     value_accesses(facts.unit, body, op, |touch| {
         if let ValueAccess::Store { ptr, .. } = touch {
-            let class = facts.memory.alias_set(func, ptr);
-            hit |= class.is_some_and(|class| is_active_set(classes, class));
+            let is_active = |class| is_active_set(classes, class);
+            hit |= facts.memory.may_point_into(func, ptr, is_active);
         }
     });
     hit

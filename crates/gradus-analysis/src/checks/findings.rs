@@ -127,7 +127,7 @@ impl Finder<'_> {
         let function = &unit.functions[self.func];
         for (index, &param) in body.params().iter().enumerate() {
             let by_value = unit.attrs(function.attrs).param(index, "byval").is_some();
-            let changed = self.class(param).is_some_and(|class| {
+            let changed = self.may_point_into(param, |class| {
                 self.classes.holds_active_floats(class) && self.classes.is_written(class)
             });
             if by_value && changed {
@@ -140,12 +140,12 @@ impl Finder<'_> {
             }
         }
     }
-    fn class(&self, ptr: Value) -> Option<AliasSetId> {
-        self.facts.memory.alias_set(self.func, ptr)
+    fn may_point_into(&self, ptr: Value, has: impl FnMut(AliasSetId) -> bool) -> bool {
+        self.facts.memory.may_point_into(self.func, ptr, has)
     }
     /// Returns true if memory behind `ptr` may carry derivatives of floats.
     fn points_to_active(&self, ptr: Value) -> bool {
-        let floats = self.class(ptr).is_some_and(|c| self.reaches_floats(c));
+        let floats = self.may_point_into(ptr, |class| self.reaches_floats(class));
         floats && self.activity.shadow(ptr).is_some()
     }
     /// Returns true if an alias set has a shadow and is not known to hold integers only.
@@ -198,8 +198,8 @@ impl Finder<'_> {
             OpKind::Addr { .. }
                 if poly::is_address_without_object(unit, body, body.operand(op, 0)) =>
             {
-                let result = self.class(body.result(op));
-                if result.is_some_and(|class| self.reaches_floats(class)) {
+                let result = body.result(op);
+                if self.may_point_into(result, |class| self.reaches_floats(class)) {
                     self.refuse_address_arithmetic(op);
                 }
             }
@@ -281,40 +281,42 @@ impl Finder<'_> {
     /// is exempt, unless the value was computed from float bits: no later load reads a float there.
     fn check_integer_over_float(&mut self, op: Op, ptr: Value, value: Value) {
         let facts = self.facts;
-        let Some(place) = facts.memory.place(self.func, ptr) else {
-            // Not an error: the address is null or undefined.
-            return;
-        };
         let number = facts.unit.types.int_bits(self.body.ty(value)).is_some()
             && facts.words.lanes(self.func, value).is_empty();
-        let scrambled = self.classes.is_bitwise_tainted(self.func, value)
-            && self.classes.is_useful(place.class);
+        if !number {
+            // Not an error: the value is no plain integer.
+            return;
+        }
+        let scrambled = self.classes.is_bitwise_tainted(self.func, value);
         let named = lattice::is_integer_member(facts.unit, self.body, op)
             || lattice::is_next_to_pointers(facts.unit, self.body, op);
-        if number && (scrambled || !named && self.points_to_active(ptr)) {
-            let ty = self.body.ty(value);
-            let bytes = facts.unit.layout.store_bytes(facts.unit, ty);
-            if facts.words.overlaps_floats(facts.memory, place, bytes) {
-                self.refuse_float_bits(op);
-            }
+        let reaches_shadow = !named && self.points_to_active(ptr);
+        let bytes = facts
+            .unit
+            .layout
+            .store_bytes(facts.unit, self.body.ty(value));
+        let mut targets = facts.memory.targets(self.func, ptr).iter();
+        if targets.any(|place| {
+            (reaches_shadow || scrambled && self.classes.is_useful(place.class))
+                && facts.words.overlaps_floats(facts.memory, *place, bytes)
+        }) {
+            self.refuse_float_bits(op);
         }
     }
     /// Refuses integer read-modify-write of memory with a shadow and without type evidence: the shadow
     /// would stay unchanged.
     fn check_untyped_update(&mut self, op: Op, ptr: Value, value: Value) {
         let facts = self.facts;
-        let Some(place) = facts.memory.place(self.func, ptr) else {
-            // Not an error: the address is null or undefined.
-            return;
-        };
         let number = facts.unit.types.scalar(self.body.ty(value));
         let wide = facts.unit.types.int_bits(number) >= Some(32);
+        let named = lattice::has_tbaa_name(facts.unit, self.body, op);
         if wide
-            && (!lattice::has_tbaa_name(facts.unit, self.body, op)
-                || self.classes.contradicts_declaration(place.class))
             && self.classes.is_bitwise_tainted(self.func, value)
             && !self.is_small_increment(value)
-            && self.classes.is_unknown(place.class, self.names_accesses)
+            && self.may_point_into(ptr, |class| {
+                (!named || self.classes.contradicts_declaration(class))
+                    && self.classes.is_unknown(class, self.names_accesses)
+            })
         {
             let message =
                 "integer arithmetic modifies memory with a shadow, and the memory may hold floats";
@@ -461,10 +463,9 @@ impl Finder<'_> {
     fn check_pointer_without_shadow(&mut self, op: Op, ptr: Value, value: Value) {
         let active = self.facts.words.carries_pointer(self.func, value)
             && self.points_to_active(value)
-            && self
-                .class(value)
-                .is_some_and(|c| self.classes.holds_active_floats(c));
-        let is_note = (self.class(ptr)).is_some_and(|c| self.classes.is_write_only(c));
+            && self.may_point_into(value, |class| self.classes.holds_active_floats(class));
+        let is_write_only = |class| self.classes.is_write_only(class);
+        let is_note = (self.facts.memory).points_only_into(self.func, ptr, is_write_only);
         if active && !is_note && !self.activity.shadow(ptr).is_some() {
             let message = "a pointer to active memory is stored in memory without a shadow";
             self.refuse(

@@ -17,6 +17,7 @@ use crate::activity::memory::MemoryActivity;
 use crate::activity::round_to_integer;
 use crate::call_graph::Callee;
 use crate::memory::value_accesses::{ValueAccess, call_result, value_accesses};
+use crate::points_to::alias_sets::CellRef;
 use crate::types::lattice;
 use crate::view::View;
 use gradus_ir::externals::{ExternalFn, IntFn};
@@ -390,9 +391,8 @@ impl Graph<'_> {
                 continue;
             }
             let node = self.node(func, value);
-            let places = facts.memory.places(func, ptr).iter().flatten();
-            for place in places {
-                let class = Some(self.flow.alias_set_node(place.class));
+            for class in facts.memory.alias_sets_of(func, ptr) {
+                let class = Some(self.flow.alias_set_node(class));
                 match access {
                     ValueAccess::Load { .. } => {
                         self.edge(class, node, BitTransfer::Masked(u128::MAX));
@@ -421,31 +421,33 @@ impl Graph<'_> {
         if lattice::access_type(self.facts.unit, body, op).has_integer() {
             return;
         }
-        let place = self.facts.memory.place(func, ptr);
-        let kinds = place.map(|at| words.types_of_set(at.class).floats().collect::<Vec<_>>());
-        let kind = kinds
-            .filter(|kinds| kinds.len() == 1)
-            .and_then(|k| k.first().copied());
-        let mask = match (kind, place) {
-            (Some(kind), Some(at)) => {
-                let bytes = i64::from(kind.bits() / 8);
-                let modulus = self.facts.memory.get(at.class).modulus_bytes as i64;
-                let even = modulus % bytes == 0;
-                let start = at.offset_bytes.rem_euclid(bytes) as u32 * 8;
-                match even && start + width <= kind.bits() {
-                    true => fraction(kind) >> start & low_bits(width),
-                    false => low_bits(width),
-                }
-            }
-            _ => low_bits(width),
-        };
+        let masks = (self.facts.memory.targets(func, ptr).iter())
+            .map(|target| self.fraction_bits_at(*target, width));
+        let mask = masks.reduce(|a, b| a | b).unwrap_or(low_bits(width));
         self.of_floats.push((node, mask));
+    }
+    /// Returns the bits of an integer of `width` bits at a location that may be fraction bits of a float.
+    fn fraction_bits_at(&self, at: CellRef, width: u32) -> u128 {
+        let mut kinds = self.facts.words.types_of_set(at.class).floats();
+        let (Some(kind), None) = (kinds.next(), kinds.next()) else {
+            return low_bits(width);
+        };
+        let bytes = i64::from(kind.bits() / 8);
+        let mut folds = self.facts.memory.get(at.class).folds_at(at.offset_bytes);
+        let even = folds.all(|fold| fold.stride.is_multiple_of(bytes as u64));
+        let start = at.offset_bytes.rem_euclid(bytes) as u32 * 8;
+        match even && start + width <= kind.bits() {
+            true => fraction(kind) >> start & low_bits(width),
+            false => low_bits(width),
+        }
     }
     fn copies(&mut self) {
         for copy in self.facts.memory.copies() {
-            let from = self.flow.alias_set_node(copy.from.class);
-            let to = self.flow.alias_set_node(copy.to.class);
-            self.edge(Some(from), Some(to), BitTransfer::Masked(u128::MAX));
+            for (from, to) in copy.flows() {
+                let from = self.flow.alias_set_node(from);
+                let to = self.flow.alias_set_node(to);
+                self.edge(Some(from), Some(to), BitTransfer::Masked(u128::MAX));
+            }
         }
     }
 }

@@ -19,7 +19,10 @@ use std::collections::HashSet;
 /// to no other memory behind such arguments.
 pub fn writes_only_local_blocks(facts: View<'_>, classes: &MemoryActivity) -> bool {
     let mut copies = facts.memory.copies().iter();
-    if copies.any(|copy| classes.has_caller_shadow(copy.to.class)) {
+    if copies.any(|copy| {
+        let mut ends = copy.to.iter();
+        ends.any(|to| classes.has_caller_shadow(to.class))
+    }) {
         return false;
     }
     let (mut own, mut others) = (false, false);
@@ -35,8 +38,8 @@ pub fn writes_only_local_blocks(facts: View<'_>, classes: &MemoryActivity) -> bo
                 if !numbers || !classes.value_varied(func, value) {
                     return;
                 }
-                let class = facts.memory.alias_set(func, ptr);
-                if class.is_none_or(|class| classes.has_caller_shadow(class)) {
+                let is_local = |class| !classes.has_caller_shadow(class);
+                if !facts.memory.points_only_into(func, ptr, is_local) {
                     let fresh = blocks.contains(&body.address_base(ptr));
                     own |= fresh;
                     others |= !fresh;

@@ -242,7 +242,11 @@ fn first_pointer<'a>(facts: View<'a>, class: AliasSetId) -> Option<(FuncId, &'a 
     let mut put = None;
     for (func, body) in facts.closure.bodies(facts.unit) {
         for op in body.walk(body.root()) {
-            let leads = |value| facts.memory.alias_set(func, value) == Some(class);
+            let leads = |value| {
+                facts
+                    .memory
+                    .may_point_into(func, value, |other| other == class)
+            };
             let mut taken = false;
             value_accesses(facts.unit, body, op, |touch| match touch {
                 ValueAccess::Load { value, .. } => taken |= leads(value),
@@ -266,7 +270,9 @@ fn first_store<'a>(facts: View<'a>, class: AliasSetId) -> Option<(FuncId, &'a Bo
             let mut hit = false;
             value_accesses(facts.unit, body, op, |touch| {
                 if let ValueAccess::Store { ptr, value } = touch {
-                    hit |= facts.memory.alias_set(func, ptr) == Some(class)
+                    hit |= facts
+                        .memory
+                        .may_point_into(func, ptr, |other| other == class)
                         && facts.words.carries_float(func, value);
                 }
             });

@@ -46,15 +46,11 @@ pub(crate) fn findings(facts: View<'_>, classes: &MemoryActivity) -> Vec<Diagnos
                     // Not an error: a store reads no memory.
                     return;
                 };
-                let Some(place) = facts.memory.place(func, ptr) else {
-                    // Not an error: the address is null or undefined.
-                    return;
-                };
                 let matters =
                     classes.value_varied(func, value) && classes.value_useful(func, value);
-                let mut cells = floats(facts.words.lanes(func, value), place);
-                told |=
-                    matters && cells.any(|cell| stored.has_other_format(facts, place.class, cell));
+                let targets = facts.memory.targets(func, ptr);
+                let mut lanes = facts.words.lanes(func, value).iter();
+                told |= matters && lanes.any(|lane| stored.has_other_format(facts, targets, *lane));
             });
             if told {
                 found.push(fraction::float_bits_diagnostic(facts.unit, func, body, op));
@@ -64,15 +60,15 @@ pub(crate) fn findings(facts: View<'_>, classes: &MemoryActivity) -> Vec<Diagnos
     found
 }
 
-/// Returns the floats among the bit ranges of a value at a location.
-fn floats(lanes: &[BitRange], place: CellRef) -> impl Iterator<Item = Cell> {
-    lanes.iter().filter_map(move |lane| match lane.kind {
-        LaneKind::Float(kind) => Some((
-            place.offset_bytes.saturating_add(i64::from(lane.bit / 8)),
-            kind,
-        )),
+/// Returns the float in a bit range of a value at a location.
+fn float(lane: BitRange, place: CellRef) -> Option<Cell> {
+    match lane.kind {
+        LaneKind::Float(kind) => {
+            let distance = i64::from(lane.bit / 8);
+            Some((place.offset_bytes.saturating_add(distance), kind))
+        }
         LaneKind::Pointer => None,
-    })
+    }
 }
 
 impl StoredFloats {
@@ -91,9 +87,9 @@ impl StoredFloats {
                 value_accesses(facts.unit, body, op, |access| {
                     if let ValueAccess::Store { ptr, value } = access {
                         let lanes = facts.words.lanes(func, value);
-                        for place in facts.memory.places(func, ptr).iter().flatten() {
+                        for place in facts.memory.targets(func, ptr) {
                             let cells = stored.cells.entry(place.class).or_default();
-                            cells.extend(floats(lanes, *place));
+                            cells.extend(lanes.iter().filter_map(|lane| float(*lane, *place)));
                         }
                     }
                 });
@@ -123,9 +119,8 @@ impl StoredFloats {
         let writes = effects.unwrap_or(Effects::UNKNOWN).writes;
         for (index, arg) in unit.call_args(body, op).into_iter().enumerate() {
             if writes.argument(index) {
-                let places = facts.memory.places(func, arg).iter().flatten();
                 self.externally_writable
-                    .extend(places.map(|place| place.class));
+                    .extend(facts.memory.alias_sets_of(func, arg));
             }
         }
     }
@@ -136,8 +131,8 @@ impl StoredFloats {
         };
         loop {
             let before = size(self);
-            for copy in facts.memory.copies() {
-                let (from, to) = (copy.from.class, copy.to.class);
+            let copies = facts.memory.copies().iter();
+            for (from, to) in copies.flat_map(|copy| copy.flows()) {
                 if self.externally_writable.contains(&from) {
                     self.externally_writable.insert(to);
                 }
@@ -156,25 +151,38 @@ impl StoredFloats {
             }
         }
     }
-    /// Returns true if the floats at a cell all have formats different from the cell's.
-    fn has_other_format(&self, facts: View<'_>, class: AliasSetId, (offset, kind): Cell) -> bool {
-        if self.externally_writable.contains(&class) {
+    /// Returns true if floats are stored in a bit range of the memory at `targets`, but none has the format of
+    /// the bit range. Memory that external code may write can hold any format.
+    fn has_other_format(&self, facts: View<'_>, targets: &[CellRef], lane: BitRange) -> bool {
+        let is_open = |target: &CellRef| self.externally_writable.contains(&target.class);
+        let LaneKind::Float(kind) = lane.kind else {
+            // Not an error: a pointer has no format.
+            return false;
+        };
+        if targets.iter().any(is_open) {
             return false;
         }
-        let modulus = facts.memory.get(class).modulus_bytes as i64;
-        let behind = |from: i64, to: i64| match modulus {
-            0 => to - from,
-            m => (to - from).rem_euclid(m),
-        };
-        let bytes = |kind| i64::from(kind_bytes(LaneKind::Float(kind)));
-        let meets = |cell: &&Cell| {
-            let (at, other) = **cell;
-            (0..bytes(kind)).contains(&behind(offset, at))
-                || (0..bytes(other)).contains(&behind(at, offset))
-        };
-        let cells = self.cells.get(&class).into_iter().flatten().filter(meets);
-        let copied = self.copied.get(&class).into_iter().flatten();
-        let kinds: HashSet<FloatKind> = cells.map(|cell| cell.1).chain(copied.copied()).collect();
+        let mut kinds = HashSet::new();
+        for target in targets {
+            self.add_formats(facts, *target, lane, &mut kinds);
+        }
         !kinds.is_empty() && !kinds.contains(&kind)
+    }
+    /// Adds the formats of the floats stored in a bit range at a location.
+    fn add_formats(
+        &self,
+        facts: View<'_>,
+        place: CellRef,
+        lane: BitRange,
+        kinds: &mut HashSet<FloatKind>,
+    ) {
+        let set = facts.memory.get(place.class);
+        let access = |(at, kind): Cell| (at, i64::from(kind_bytes(LaneKind::Float(kind))));
+        let cells = self.cells.get(&place.class).into_iter().flatten();
+        if let Some(own) = float(lane, place) {
+            let met = cells.filter(|cell| set.may_overlap(access(own), access(**cell)));
+            kinds.extend(met.map(|cell| cell.1));
+        }
+        kinds.extend(self.copied.get(&place.class).into_iter().flatten());
     }
 }

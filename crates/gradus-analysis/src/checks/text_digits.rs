@@ -38,9 +38,9 @@ pub(crate) fn text_conversions<'u>(
                     // Not an error: only loads read text.
                     return;
                 };
-                let places = facts.memory.places(func, ptr).iter().flatten();
-                let mut places = places.filter(|place| text.contains(&place.class));
-                if may_be_text(facts, body, op, value, named) && places.next().is_some() {
+                let reads_text =
+                    || (facts.memory).may_point_into(func, ptr, |class| text.contains(&class));
+                if may_be_text(facts, body, op, value, named) && reads_text() {
                     sources.extend(flow.value_node(func, value));
                 }
             });

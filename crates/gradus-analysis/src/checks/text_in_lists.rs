@@ -40,13 +40,14 @@ pub(crate) fn lists_with_argument(
     }
     let mut lists = HashSet::new();
     for &func in &begun {
-        lists.extend(lists_of(facts, func, CompilerIntrinsic::VaStart).map(|ends| ends.0));
+        lists.extend(lists_of(facts, func, CompilerIntrinsic::VaStart).map(|(first, _)| first));
     }
     follow_copies(facts, &mut lists);
     lists
 }
 
-/// Returns the alias sets of the first and the last list argument of each call of `marker` in a function.
+/// Returns the pairs of an alias set of the first and an alias set of the last list argument of each call of
+/// `marker` in a function.
 fn lists_of<'a>(
     facts: View<'a>,
     func: FuncId,
@@ -54,15 +55,19 @@ fn lists_of<'a>(
 ) -> impl Iterator<Item = (AliasSetId, AliasSetId)> + 'a {
     let unit = facts.unit;
     let sites = facts.closure.calls_in(func).iter();
-    sites.filter_map(move |site| {
+    let calls = sites.filter_map(move |site| {
         let body = unit.functions[func].body.as_deref()?;
         let known = unit.known_callee(body, site.op);
         if known != Some(ExternalFn::Marker(marker)) {
             return None;
         }
         let args = unit.call_args(body, site.op);
-        let class = |arg: Option<&Value>| facts.memory.alias_set(func, *arg?);
-        Some((class(args.first())?, class(args.last())?))
+        let sets = |arg: &Value| facts.memory.alias_sets_of(func, *arg);
+        Some((sets(args.first()?), sets(args.last()?)))
+    });
+    calls.flat_map(|(first, last)| {
+        let pairs = move |first| last.clone().into_iter().map(move |last| (first, last));
+        first.into_iter().flat_map(pairs)
     })
 }
 
@@ -73,7 +78,7 @@ fn follow_copies(facts: View<'_>, lists: &mut HashSet<AliasSetId>) {
     let functions = facts.closure.functions().iter();
     let copied = functions.flat_map(|func| lists_of(facts, *func, CompilerIntrinsic::VaCopy));
     let bytes = facts.memory.copies().iter();
-    let bytes = bytes.map(|copy| (copy.to.class, copy.from.class));
+    let bytes = bytes.flat_map(|copy| copy.flows().map(|(from, to)| (to, from)));
     let copies: Vec<(AliasSetId, AliasSetId)> = copied.chain(bytes).collect();
     loop {
         let before = lists.len();

@@ -20,7 +20,7 @@ use crate::activity::memory::MemoryActivity;
 use crate::call_graph::Callee;
 use crate::checks::{text_digits, text_in_lists};
 use crate::memory::value_accesses::{ValueAccess, call_result, value_accesses};
-use crate::points_to::alias_sets::{AliasSetId, MemoryOrigin};
+use crate::points_to::alias_sets::{AliasSetId, CellRef, MemoryOrigin};
 use crate::view::View;
 use gradus_ir::externals::{
     Effects, ExternalFn, SystemFn, TextFn, is_cpp_text_function, is_stream_variable,
@@ -109,7 +109,7 @@ pub(crate) fn findings(facts: View<'_>, classes: &MemoryActivity, flow: &Flow) -
         let handed = |site: &&Site<'_>| {
             let args = facts.unit.call_args(site.1, site.2);
             args.into_iter().any(|arg| {
-                (facts.memory.alias_set(site.0, arg)).is_some_and(|c| ways.receivers.contains(&c))
+                (facts.memory).may_point_into(site.0, arg, |set| ways.receivers.contains(&set))
             })
         };
         let read = ways.unknown_reads.iter().filter(handed);
@@ -164,10 +164,11 @@ impl<'u> TextFlows<'u> {
                 TextFn::Strcpy | TextFn::Strncpy | TextFn::Strcat | TextFn::Strncat,
             )) => {
                 let args = unit.call_args(body, op);
-                let class = |arg: Option<&Value>| facts.memory.alias_set(func, *arg?);
-                let (to, from) = (class(args.first()), class(args.get(1)));
-                self.moves
-                    .push((from.into_iter().collect(), to.into_iter().collect()));
+                let sets = |index: usize| {
+                    let arg = args.get(index).copied();
+                    arg.map_or_else(Vec::new, |arg| facts.memory.alias_sets_of(func, arg))
+                };
+                self.moves.push((sets(1), sets(0)));
             }
             _ => {}
         }
@@ -212,15 +213,15 @@ impl<'u> TextFlows<'u> {
             let behind = args
                 .iter()
                 .flat_map(|arg| reachable_memory(facts, func, *arg, Depth::Any));
-            let result =
-                call_result(body, op).and_then(|value| facts.memory.alias_set(func, value));
+            let result = call_result(body, op).into_iter();
+            let result = result.flat_map(|value| facts.memory.alias_sets_of(func, value));
             let to = written.iter().copied().chain(result).collect();
             self.moves.push((behind.collect(), to));
         }
         let is_active = |arg: &Value| {
-            let class = facts.memory.alias_set(func, *arg);
+            let is_active_list = |class| self.active_lists.contains(&class);
             is_varied_argument(facts, classes, func, *arg)
-                || class.is_some_and(|class| self.active_lists.contains(&class))
+                || facts.memory.may_point_into(func, *arg, is_active_list)
                 || reads_address_lists(name)
                     && reaches(facts, func, *arg, Depth::Any, |class| {
                         classes.is_varied(class)
@@ -245,7 +246,7 @@ impl<'u> TextFlows<'u> {
             .filter(|arg| facts.words.carries_pointer(func, **arg));
         let goals = goals.filter(|arg| !is_varied_argument(facts, classes, func, **arg));
         self.receivers
-            .extend(goals.filter_map(|arg| facts.memory.alias_set(func, *arg)));
+            .extend(goals.flat_map(|arg| facts.memory.alias_sets_of(func, *arg)));
     }
     fn read(&mut self, facts: View<'_>, classes: &MemoryActivity, site: Site<'u>, callee: FuncId) {
         let (func, body, op) = site;
@@ -257,9 +258,9 @@ impl<'u> TextFlows<'u> {
         };
         let args = facts.unit.call_args(body, op);
         let is_wanted = |arg: &Value| {
-            let class = facts.memory.alias_set(func, *arg);
+            let is_wanted_list = |class| self.wanted_lists.contains(&class);
             reaches(facts, func, *arg, depth, |class| classes.is_useful(class))
-                || class.is_some_and(|class| self.wanted_lists.contains(&class))
+                || facts.memory.may_point_into(func, *arg, is_wanted_list)
         };
         if args.iter().any(is_wanted) {
             self.useful_reads.push(site);
@@ -272,17 +273,18 @@ impl<'u> TextFlows<'u> {
     /// Records a mapped file: stores to the mapping are written to the file.
     fn map(&mut self, facts: View<'_>, classes: &MemoryActivity, site: Site<'u>) {
         let (func, body, op) = site;
-        let class = call_result(body, op).and_then(|value| facts.memory.alias_set(func, value));
-        let Some(class) = class.filter(|_| !is_anonymous_mapping(facts.unit, body, op)) else {
+        let mapping = call_result(body, op);
+        let sets = mapping.map_or_else(Vec::new, |value| facts.memory.alias_sets_of(func, value));
+        if sets.is_empty() || is_anonymous_mapping(facts.unit, body, op) {
             // Not an error: the mapping is anonymous or is never accessed.
             return;
-        };
+        }
         self.from_stream = true;
-        self.read.insert(class);
-        if classes.is_useful(class) {
+        self.read.extend(&sets);
+        if sets.iter().any(|class| classes.is_useful(*class)) {
             self.useful_reads.push(site);
         }
-        if classes.is_varied(class) {
+        if sets.iter().any(|class| classes.is_varied(*class)) {
             self.to_stream.push(site);
         }
     }
@@ -302,7 +304,8 @@ impl<'u> TextFlows<'u> {
             text.extend(&self.streams);
         }
         let copies = facts.memory.copies().iter();
-        let copies = copies.map(|copy| (vec![copy.from.class], vec![copy.to.class]));
+        let sets = |ends: &[CellRef]| ends.iter().map(|end| end.class).collect();
+        let copies = copies.map(|copy| (sets(&copy.from), sets(&copy.to)));
         let moves: Vec<_> = copies.chain(self.moves.iter().cloned()).collect();
         loop {
             let before = text.len();
@@ -343,8 +346,7 @@ fn reachable_memory(facts: View<'_>, func: FuncId, arg: Value, depth: Depth) -> 
     if !facts.words.carries_pointer(func, arg) {
         return Vec::new();
     }
-    let places = facts.memory.places(func, arg).iter().flatten();
-    let mut list: Vec<AliasSetId> = places.map(|place| place.class).collect();
+    let mut list = facts.memory.alias_sets_of(func, arg);
     let mut seen: HashSet<AliasSetId> = list.iter().copied().collect();
     let mut next = 0;
     while depth == Depth::Any
@@ -455,9 +457,10 @@ impl WrittenText {
                 texts.call(facts, (func, body, op));
             }
         }
+        let copies = facts.memory.copies().iter();
         texts
             .written
-            .extend(facts.memory.copies().iter().map(|copy| copy.to.class));
+            .extend(copies.flat_map(|copy| &copy.to).map(|to| to.class));
         texts
     }
     fn call(&mut self, facts: View<'_>, (func, body, op): Site<'_>) {
@@ -476,8 +479,7 @@ impl WrittenText {
     }
     /// Records the memory behind a pointer and, if `beyond` is set, all memory reachable from it.
     fn note(&mut self, facts: View<'_>, func: FuncId, ptr: Value, beyond: bool) {
-        let places = facts.memory.places(func, ptr).iter().flatten();
-        let mut work: Vec<AliasSetId> = places.map(|place| place.class).collect();
+        let mut work = facts.memory.alias_sets_of(func, ptr);
         while let Some(class) = work.pop() {
             if self.written.insert(class) && beyond {
                 work.extend(facts.memory.pointees(class));
@@ -491,13 +493,12 @@ impl WrittenText {
             return true;
         }
         let args = facts.unit.call_args(body, op);
-        let class = args
-            .first()
-            .and_then(|text| facts.memory.alias_set(func, *text));
-        class.is_none_or(|class| {
+        let has_other_text = |class: AliasSetId| {
             let origins = &facts.memory.get(class).origins;
-            self.written.contains(&class) || !origins.iter().all(|o| predates_call(facts, o))
-        })
+            !self.written.contains(&class) && origins.iter().all(|o| predates_call(facts, o))
+        };
+        args.first()
+            .is_none_or(|text| !facts.memory.points_only_into(func, *text, has_other_text))
     }
 }
 
@@ -521,11 +522,10 @@ fn predates_call(facts: View<'_>, origin: &MemoryOrigin) -> bool {
 
 /// Returns true if an argument is, or directly points to, a number that depends on active inputs.
 fn is_varied_argument(facts: View<'_>, classes: &MemoryActivity, func: FuncId, arg: Value) -> bool {
-    let behind = facts.memory.alias_set(func, arg);
     classes.value_varied(func, arg)
         || classes.is_bitwise_tainted(func, arg)
         || facts.words.carries_pointer(func, arg)
-            && behind.is_some_and(|class| classes.is_varied(class))
+            && (facts.memory).may_point_into(func, arg, |class| classes.is_varied(class))
 }
 
 fn warning(facts: View<'_>, read: Site<'_>, written: Site<'_>) -> Diagnostic {

@@ -74,8 +74,7 @@ fn receives_active_memory(
 ) -> bool {
     let args = facts.unit.call_args(body, op);
     args.into_iter().any(|arg| {
-        let class = facts.memory.alias_set(func, arg);
-        class.is_some_and(|class| {
+        facts.memory.may_point_into(func, arg, |class| {
             facts.memory.get(class).escaped && classes.state(class) != ShadowPresence::Inactive
         })
     })

@@ -37,24 +37,24 @@ pub(crate) fn memory_diagnostics(
                     // Not an error: a load writes no memory.
                     return;
                 };
-                let Some(class) = facts.memory.alias_set(func, ptr) else {
-                    // Not an error: the address is null or undefined.
+                if !classes.value_varied(func, value) || !facts.words.carries_float(func, value) {
+                    // Not an error: the value has no derivative to lose.
                     return;
-                };
-                let varied =
-                    classes.value_varied(func, value) && facts.words.carries_float(func, value);
-                let from = source(class);
-                let read_back =
-                    || classes.is_useful(class) || may_alias_exported(facts, classes, class);
-                let refused = from.barred.is_some() || from.bare && read_back();
-                if varied && refused && told.insert(class) {
-                    list.push(unshadowed_store(facts, func, body, op, class, from.barred));
-                } else if varied && from.promised && told.insert(class) {
-                    let others = facts.memory.alias_sets().map(|(other, _)| other);
-                    let mut read =
-                        others.filter(|other| source(*other).promised && classes.is_useful(*other));
-                    if read.any(|other| may_alias(facts, class, other)) {
-                        list.push(possible_const_alias(facts.unit, func, body, op));
+                }
+                for class in facts.memory.alias_sets_of(func, ptr) {
+                    let from = source(class);
+                    let read_back =
+                        || classes.is_useful(class) || may_alias_exported(facts, classes, class);
+                    let refused = from.barred.is_some() || from.bare && read_back();
+                    if refused && told.insert(class) {
+                        list.push(unshadowed_store(facts, func, body, op, class, from.barred));
+                    } else if from.promised && told.insert(class) {
+                        let others = facts.memory.alias_sets().map(|(other, _)| other);
+                        let mut read = others
+                            .filter(|other| source(*other).promised && classes.is_useful(*other));
+                        if read.any(|other| may_alias(facts, class, other)) {
+                            list.push(possible_const_alias(facts.unit, func, body, op));
+                        }
                     }
                 }
             });
@@ -251,7 +251,7 @@ fn returns_into(facts: View<'_>, class: AliasSetId, site: &CallSite) -> bool {
     not_seen
         && result.is_some_and(|result| {
             facts.words.carries_pointer(site.caller, result)
-                && facts.memory.alias_set(site.caller, result) == Some(class)
+                && (facts.memory).may_point_into(site.caller, result, |other| other == class)
         })
 }
 

@@ -33,10 +33,8 @@ pub fn indirect_outputs(unit: &Unit, closure: &CallGraph, func: FuncId) -> Vec<b
         if is_planted(Mutant::IndirectOutputsWithoutShadow) {
             return false;
         }
-        let places = memory.places(func, *param).iter().flatten();
-        let mut work: Vec<_> = places
-            .flat_map(|place| memory.pointees(place.class))
-            .collect();
+        let sets = memory.alias_sets_of(func, *param).into_iter();
+        let mut work: Vec<_> = sets.flat_map(|class| memory.pointees(class)).collect();
         let mut seen = BTreeSet::new();
         while let Some(class) = work.pop() {
             if seen.insert(class) {

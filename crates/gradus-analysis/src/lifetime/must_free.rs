@@ -16,12 +16,12 @@ use std::collections::{HashMap, HashSet};
 /// Maximal call depth of the search.
 const DEPTH_MAX: usize = 6;
 
-/// Returns the calls that free blocks, by alias set.
+/// Returns the calls that may free blocks, by alias set.
 pub(crate) fn frees(facts: View<'_>) -> HashMap<AliasSetId, Vec<(FuncId, Op)>> {
     let mut frees: HashMap<AliasSetId, Vec<(FuncId, Op)>> = HashMap::new();
     for (func, body) in facts.closure.bodies(facts.unit) {
         for op in body.walk(body.root()) {
-            if let Some(class) = freed_by(facts, func, body, op) {
+            for class in freed_by(facts, func, body, op) {
                 frees.entry(class).or_default().push((func, op));
             }
         }
@@ -29,25 +29,39 @@ pub(crate) fn frees(facts: View<'_>) -> HashMap<AliasSetId, Vec<(FuncId, Op)>> {
     frees
 }
 
-fn freed_by(facts: View<'_>, func: FuncId, body: &Body, op: Op) -> Option<AliasSetId> {
-    let callee = facts.unit.callee(body, op)?;
-    let argument = facts.unit.known_effects(callee)?.frees?;
-    let args = facts.unit.call_args(body, op);
-    facts
-        .memory
-        .alias_set(func, *args.get(usize::from(argument))?)
+/// Returns the alias sets with a block that `op` may free.
+fn freed_by(facts: View<'_>, func: FuncId, body: &Body, op: Op) -> Vec<AliasSetId> {
+    let callee = facts.unit.callee(body, op);
+    let effects = callee.and_then(|callee| facts.unit.known_effects(callee));
+    let args = || facts.unit.call_args(body, op);
+    let freed = effects
+        .and_then(|effects| effects.frees)
+        .and_then(|argument| args().get(usize::from(argument)).copied());
+    freed.map_or_else(Vec::new, |freed| facts.memory.alias_sets_of(func, freed))
 }
 
-/// Returns the alias sets whose blocks are always freed. `frees` lists the freeing calls by alias set.
+/// Returns the calls among `sites` whose pointer has no target outside of `class`. Other calls may free another
+/// block instead, and are no proof.
+fn sites_of_only(facts: View<'_>, class: AliasSetId, sites: &[(FuncId, Op)]) -> Vec<(FuncId, Op)> {
+    let is_only = |(func, op): &&(FuncId, Op)| {
+        let body = facts.unit.functions[*func].body.as_deref();
+        body.is_some_and(|body| freed_by(facts, *func, body, *op) == [class])
+    };
+    sites.iter().filter(is_only).copied().collect()
+}
+
+/// Returns the alias sets whose blocks are always freed. `frees` lists the calls that may free blocks, by alias
+/// set.
 pub(crate) fn always_freed_sets(
     facts: View<'_>,
     frees: &HashMap<AliasSetId, Vec<(FuncId, Op)>>,
 ) -> HashSet<AliasSetId> {
     let surely = |(class, sites): (&AliasSetId, &Vec<(FuncId, Op)>)| {
+        let sites = sites_of_only(facts, *class, sites);
         let search = FreeSearch {
             facts,
-            sites,
-            freeing: freeing_functions(facts, sites),
+            sites: &sites,
+            freeing: freeing_functions(facts, &sites),
         };
         let made = facts.memory.get(*class).origins.iter();
         let made = made.filter_map(|origin| match origin {

@@ -112,10 +112,8 @@ fn blocks_with_active_loads(
                     // Not an error: a store loads no address.
                     return;
                 };
-                let from = facts.memory.places(func, ptr).iter().flatten();
-                for block in from.map(|place| place.class) {
-                    let taken = facts.memory.places(func, value).iter().flatten();
-                    let mut taken: Vec<AliasSetId> = taken.map(|place| place.class).collect();
+                for block in facts.memory.alias_sets_of(func, ptr) {
+                    let mut taken = facts.memory.alias_sets_of(func, value);
                     // The value holds several pointers.
                     let bytes = facts.unit.layout.store_bytes(facts.unit, body.ty(value));
                     if bytes > facts.unit.layout.pointer_bytes {
@@ -129,10 +127,11 @@ fn blocks_with_active_loads(
         }
     }
     for copy in facts.memory.copies() {
-        let (from, to) = (copy.from.class, copy.to.class);
-        let held = facts.memory.pointees(from);
-        if blocks.contains(&from) && !blocks.contains(&to) && held.into_iter().any(leads) {
-            read.insert(from);
+        for (from, to) in copy.flows() {
+            let held = || facts.memory.pointees(from).into_iter();
+            if blocks.contains(&from) && !blocks.contains(&to) && held().any(leads) {
+                read.insert(from);
+            }
         }
     }
     read

@@ -32,7 +32,7 @@ impl TbaaConflicts {
                 let Some((ptr, bytes, tag)) = tagged_access(unit, body, op) else {
                     continue;
                 };
-                if let Some(place) = memory.place(func, ptr) {
+                for place in memory.targets(func, ptr) {
                     let offset = memory.get(place.class).normalize_offset(place.offset_bytes);
                     let all = by_class.entry(place.class).or_default();
                     all.insert((offset, bytes, tag));
@@ -41,10 +41,12 @@ impl TbaaConflicts {
         }
         let several = |(class, all): (AliasSetId, HashSet<Tagged>)| {
             let all: Vec<Tagged> = all.into_iter().collect();
-            let modulus = memory.get(class).modulus_bytes as i64;
+            let set = memory.get(class);
             let contradicts = |(i, a): (usize, &Tagged)| {
                 let mut others = all[i + 1..].iter();
-                others.any(|b| overlaps(a, b, modulus) && !tbaa::may_alias(unit, &a.2, &b.2))
+                others.any(|b| {
+                    set.may_overlap((a.0, a.1), (b.0, b.1)) && !tbaa::may_alias(unit, &a.2, &b.2)
+                })
             };
             all.iter().enumerate().any(contradicts).then_some(class)
         };
@@ -62,9 +64,9 @@ impl TbaaConflicts {
         body: &Body,
     ) -> HashSet<Op> {
         let is_retyped = |op: &Op| {
-            let class =
-                tagged_access(unit, body, *op).and_then(|(ptr, ..)| memory.alias_set(func, ptr));
-            class.is_some_and(|class| self.classes.contains(&class))
+            let conflicts = |class| self.classes.contains(&class);
+            tagged_access(unit, body, *op)
+                .is_some_and(|(ptr, ..)| memory.may_point_into(func, ptr, conflicts))
         };
         body.walk(body.root()).filter(is_retyped).collect()
     }
@@ -81,14 +83,4 @@ fn tagged_access(unit: &Unit, body: &Body, op: Op) -> Option<(Value, i64, TbaaTa
     let tag = unit.meta(body.ops[op].meta?).tbaa?;
     let bytes = unit.layout.size_bytes(unit, ty) as i64;
     Some((body.operand(op, pointer), bytes, tag))
-}
-
-/// Returns true if two accesses overlap. Offsets repeat after `modulus` bytes unless `modulus` is 0.
-fn overlaps(a: &Tagged, b: &Tagged, modulus: i64) -> bool {
-    let behind = |from: &Tagged, to: &Tagged| match modulus {
-        0 => to.0 - from.0,
-        m => (to.0 - from.0).rem_euclid(m),
-    };
-    let reaches = |from: &Tagged, to: &Tagged| (0..from.1).contains(&behind(from, to));
-    reaches(a, b) || reaches(b, a)
 }

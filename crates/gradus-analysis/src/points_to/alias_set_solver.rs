@@ -7,9 +7,11 @@
 use crate::call_graph::{CallGraph, Callee};
 use crate::cfg::no_return::NoReturnRegions;
 use crate::points_to::alias_sets::{
-    AliasSet, AliasSetId, AliasSets, CellRef, CellState, CopyBytes, MemoryOrigin, Slots,
+    AliasSet, AliasSetId, AliasSets, CellRef, CellState, CopyBytes, MemoryOrigin,
 };
 use crate::points_to::constraints::ConstraintBuilder;
+use crate::points_to::folds::Fold;
+use crate::points_to::leaf_tables::Slots;
 use crate::points_to::pointer_arith::OffsetConstraint;
 use crate::points_to::union_find::{AliasSetUnifier, NodeOffset};
 use crate::types::flat_aggregates::FlatTypes;
@@ -429,18 +431,20 @@ impl<'a> Solver<'a> {
         for copy in &self.copies {
             memory.copies.push(CopyBytes {
                 at: copy.at,
-                to: place(copy.to),
-                from: place(copy.from),
+                to: vec![place(copy.to)],
+                from: vec![place(copy.from)],
                 size_bytes: copy.size_bytes,
             });
         }
         memory.callees = callees;
         for (func, slots) in self.slots {
-            memory.functions.insert(func, slots.map(&mut place));
+            let targets = slots.into_targets(|target| [place(target)]);
+            memory.functions.insert(func, targets);
         }
         for (func, slots) in self.returns {
-            let slots = slots.into_iter().map(|s| s.map(&mut place)).collect();
-            memory.returns.insert(func, slots);
+            let slots = slots.into_iter();
+            let leaves = slots.map(|slot| slot.map(&mut place).into_iter().collect());
+            memory.returns.insert(func, leaves.collect());
         }
         let evidence: Vec<(CellRef, CellType)> = (self.evidence.iter())
             .map(|(target, seen)| (place(*target), *seen))
@@ -480,8 +484,9 @@ fn finish_alias_set(
     number: &HashMap<u32, AliasSetId>,
 ) -> AliasSet {
     let content = classes.take_content(root);
+    let whole = (content.modulus != 0).then(|| Fold::of_whole_object(content.modulus));
     let mut class = AliasSet {
-        modulus_bytes: content.modulus,
+        folds: whole.into_iter().collect(),
         origins: content.origins,
         escaped: content.escaped,
         ..AliasSet::default()
@@ -496,8 +501,11 @@ fn finish_alias_set(
                 offset_bytes: target.offset,
             }
         });
-        let observed = cell.observed;
-        class.words.insert(offset, CellState { target, observed });
+        let state = CellState {
+            targets: target.into_iter().collect(),
+            observed: cell.observed,
+        };
+        class.words.insert(offset, state);
     }
     class
 }

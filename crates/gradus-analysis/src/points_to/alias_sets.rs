@@ -1,13 +1,23 @@
 //! Alias sets: the memory that each pointer of a call graph may point into.
 //!
-//! Results of [`AliasSets::of`]; `alias_set_solver.rs` computes the sets. An alias set is a set of abstract objects
-//! that share a pointer. Pointers of two alias sets never address a common byte, except if both pointers
-//! come from arguments of a root, because the callers of a root are unknown. Within an alias set, offsets
-//! count modulo the set's modulus. The modulus separates the memory cells of a structure, also in an array
-//! of structures. The facts hold for the whole call graph and are context-insensitive.
+//! Results of [`AliasSets::of`]; `alias_set_solver.rs` computes the sets. An alias set is a set of abstract
+//! objects. A pointer has a list of *targets*: locations in alias sets. The list is may-information: the pointer
+//! points to one of the targets, and a pointer without targets is null or undefined. Pointers without a common
+//! alias set among their targets never address a common byte, except if both pointers come from arguments of a
+//! root, because the callers of a root are unknown.
+//!
+//! Within an alias set, the folds of `folds.rs` state which offsets share a memory cell. The facts hold for the
+//! whole call graph and are context-insensitive.
+//!
+//! Note [One target or several]
+//! A client asks one of two questions. "May the pointer touch memory with a property" is
+//! [`AliasSets::may_point_into`]: any target. "Does the pointer only touch memory with a property" is
+//! [`AliasSets::points_only_into`]: all targets, of which there is at least one.
 
 use crate::call_graph::CallGraph;
 use crate::points_to::alias_set_solver;
+use crate::points_to::folds::Fold;
+use crate::points_to::leaf_tables::LeafTargets;
 use crate::types::flat_aggregates::FlatTypes;
 use crate::types::lattice::CellType;
 use gradus_ir::{Entity, FuncId, GlobalId, Op, TypeId, Unit, Value};
@@ -57,10 +67,10 @@ pub enum MemoryOrigin {
 }
 
 /// State of one memory cell of an alias set.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CellState {
-    /// Target of the pointers stored in the cell.
-    pub target: Option<CellRef>,
+    /// Targets of the pointers stored in the cell, sorted and distinct.
+    pub targets: Vec<CellRef>,
     /// Types observed by loads and stores of the cell.
     pub observed: CellType,
 }
@@ -68,99 +78,57 @@ pub struct CellState {
 /// State of an alias set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AliasSet {
-    /// Modulus of the offsets, in bytes. 0 means exact offsets.
-    pub modulus_bytes: u64,
+    /// The parts in which offsets count modulo a stride, from the outside in.
+    pub folds: Vec<Fold>,
     /// The accessed memory cells, by normalised offset.
     pub words: BTreeMap<i64, CellState>,
     /// Allocation sites of the objects, sorted.
     pub origins: Vec<MemoryOrigin>,
     /// True if the memory escapes to unknown code.
     pub escaped: bool,
-    /// Type evidence from accesses, by offsets before reduction by the modulus. A variable index counts as
-    /// index 0.
+    /// Type evidence from accesses, by offsets before normalisation. A variable index counts as index 0.
     pub evidence: BTreeMap<i64, CellType>,
     /// Pairs (offset, stride in bytes) of repeated pointer increments, sorted.
     pub strides: Vec<(i64, u64)>,
 }
 
-impl AliasSet {
-    /// Normalises an offset: reduces `offset_bytes` by the modulus.
-    pub fn normalize_offset(&self, offset_bytes: i64) -> i64 {
-        match self.modulus_bytes {
-            0 => offset_bytes,
-            m => offset_bytes.rem_euclid(m as i64),
-        }
-    }
-}
-
 /// A byte copy between two locations (`memcpy`, `memmove`, a `byval` argument).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CopyBytes {
     /// Function and op of the copy.
     pub at: (FuncId, Op),
-    /// Destination.
-    pub to: CellRef,
-    /// Source.
-    pub from: CellRef,
+    /// Destinations: the targets of one pointer.
+    pub to: Vec<CellRef>,
+    /// Sources: the targets of one pointer.
+    pub from: Vec<CellRef>,
     /// Size in bytes, if constant.
     pub size_bytes: Option<u64>,
+}
+
+impl CopyBytes {
+    /// Returns the locations at both ends.
+    pub fn ends(&self) -> impl Iterator<Item = CellRef> {
+        self.to.iter().chain(&self.from).copied()
+    }
+    /// Returns the pairs of an alias set with a source and an alias set with a destination.
+    pub(crate) fn flows(&self) -> impl Iterator<Item = (AliasSetId, AliasSetId)> {
+        let pairs = |from: AliasSetId| self.to.iter().map(move |to| (from, to.class));
+        self.from.iter().flat_map(move |from| pairs(from.class))
+    }
 }
 
 /// The alias sets of a call graph.
 #[derive(Clone, Debug, Default)]
 pub struct AliasSets {
     pub(crate) classes: Vec<AliasSet>,
-    pub(crate) functions: HashMap<FuncId, Slots<CellRef>>,
-    pub(crate) returns: HashMap<FuncId, Vec<Option<CellRef>>>,
+    pub(crate) functions: HashMap<FuncId, LeafTargets>,
+    pub(crate) returns: HashMap<FuncId, Vec<Vec<CellRef>>>,
     pub(crate) globals: HashMap<GlobalId, CellRef>,
     pub(crate) copies: Vec<CopyBytes>,
+    /// True if the contents of the destination of a byte copy do not become contents of the source.
+    pub(crate) copies_are_directed: bool,
     pub(crate) callees: HashMap<(FuncId, Op), (Vec<FuncId>, bool)>,
     pub(crate) leaves: FlatTypes,
-}
-
-/// A table with one entry per leaf of each value of a body.
-#[derive(Clone, Debug)]
-pub(crate) struct Slots<T> {
-    first: Vec<u32>,
-    items: Vec<Option<T>>,
-}
-
-impl<T: Copy> Slots<T> {
-    /// Returns an empty table for the values of `body`.
-    pub fn new(body: &gradus_ir::Body, leaves: &FlatTypes) -> Self {
-        let mut first = Vec::with_capacity(body.values.len() + 1);
-        let mut total = 0u32;
-        for (_, data) in body.values.iter() {
-            first.push(total);
-            total += leaves.get(data.ty).len() as u32;
-        }
-        first.push(total);
-        Slots {
-            first,
-            items: vec![None; total as usize],
-        }
-    }
-    /// Returns the positions of a value's leaves.
-    pub fn range(&self, value: Value) -> std::ops::Range<usize> {
-        let end = self.first.get(value.index() + 1).copied().unwrap_or(0);
-        let start = self.first.get(value.index()).copied().unwrap_or(end);
-        start as usize..end as usize
-    }
-    /// Returns the entries of a value's leaves.
-    pub fn of(&self, value: Value) -> &[Option<T>] {
-        &self.items[self.range(value)]
-    }
-    /// Returns the entry at a position.
-    pub fn at(&mut self, position: usize) -> &mut Option<T> {
-        &mut self.items[position]
-    }
-    /// Maps every entry.
-    pub fn map<U>(self, mut f: impl FnMut(T) -> U) -> Slots<U> {
-        Slots {
-            first: self.first,
-            items: self.items.into_iter().map(|t| t.map(&mut f)).collect(),
-        }
-    }
 }
 
 impl AliasSets {
@@ -169,43 +137,66 @@ impl AliasSets {
         alias_set_solver::solve(unit, closure)
     }
 
-    /// Returns the alias set of the memory behind a pointer. For an aggregate, the first pointer counts.
-    /// Integers of pointer width count as pointers. Returns `None` for a value without pointers and for
-    /// null and undefined pointers.
-    pub fn alias_set(&self, func: FuncId, value: Value) -> Option<AliasSetId> {
-        self.place(func, value).map(|place| place.class)
+    /// Returns the targets of each leaf of a value, in the order of [`FlatTypes::get`] for the value's type.
+    /// Integers of pointer width count as pointers. A leaf without pointers, or with null and undefined
+    /// pointers only, has no targets.
+    pub fn leaf_targets(&self, func: FuncId, value: Value) -> impl Iterator<Item = &[CellRef]> {
+        let table = self.functions.get(&func).into_iter();
+        table.flat_map(move |table| table.leaves(value))
     }
-    /// Returns the location behind a pointer: [`AliasSets::alias_set`] with the offset.
-    pub fn place(&self, func: FuncId, value: Value) -> Option<CellRef> {
-        self.places(func, value).iter().flatten().next().copied()
+    /// Returns the targets of all leaves of a value. A pointer has one leaf; the targets are sorted and distinct
+    /// per leaf.
+    pub fn targets(&self, func: FuncId, value: Value) -> &[CellRef] {
+        self.functions
+            .get(&func)
+            .map_or(&[], |table| table.of(value))
     }
-    /// Returns the locations behind the leaves of a value, in the order of [`FlatTypes::get`] for its type.
-    pub fn places(&self, func: FuncId, value: Value) -> &[Option<CellRef>] {
-        self.functions.get(&func).map_or(&[], |s| s.of(value))
+    /// Returns the alias sets with targets of a value, sorted and distinct.
+    pub fn alias_sets_of(&self, func: FuncId, value: Value) -> Vec<AliasSetId> {
+        distinct_sets(self.targets(func, value))
     }
-    /// Returns the locations behind the leaves of a function's result.
-    pub fn returned(&self, func: FuncId) -> &[Option<CellRef>] {
+    /// Returns true if a value may point into an alias set for which `has` holds.
+    pub fn may_point_into(
+        &self,
+        func: FuncId,
+        value: Value,
+        mut has: impl FnMut(AliasSetId) -> bool,
+    ) -> bool {
+        let mut targets = self.targets(func, value).iter();
+        targets.any(|target| has(target.class))
+    }
+    /// Returns true if a value points to memory, and `has` holds for every alias set with a target.
+    pub fn points_only_into(
+        &self,
+        func: FuncId,
+        value: Value,
+        mut has: impl FnMut(AliasSetId) -> bool,
+    ) -> bool {
+        let targets = self.targets(func, value);
+        !targets.is_empty() && targets.iter().all(|target| has(target.class))
+    }
+    /// Returns the targets of each leaf of a function's result.
+    pub fn returned(&self, func: FuncId) -> &[Vec<CellRef>] {
         self.returns.get(&func).map_or(&[], Vec::as_slice)
     }
     /// Returns the start of a global variable, or `None` if the call graph does not mention the variable.
     pub fn global(&self, global: GlobalId) -> Option<CellRef> {
         self.globals.get(&global).copied()
     }
-    /// Returns the target of the pointers stored at a location.
-    pub fn pointee(&self, place: CellRef) -> Option<CellRef> {
+    /// Returns the targets of the pointers stored at a location, sorted and distinct.
+    pub fn pointee(&self, place: CellRef) -> &[CellRef] {
         let class = self.get(place.class);
-        class
-            .words
-            .get(&class.normalize_offset(place.offset_bytes))?
-            .target
+        let word = class.words.get(&class.normalize_offset(place.offset_bytes));
+        word.map_or(&[], |word| &word.targets)
     }
-    /// Returns the alias sets of the pointers stored in `class`, without duplicates.
+    /// Returns the alias sets with targets of the pointers stored at a location, sorted and distinct.
+    pub fn pointee_sets(&self, place: CellRef) -> Vec<AliasSetId> {
+        distinct_sets(self.pointee(place))
+    }
+    /// Returns the alias sets of the pointers stored in `class`, sorted and distinct.
     pub fn pointees(&self, class: AliasSetId) -> Vec<AliasSetId> {
         let words = self.get(class).words.values();
-        let mut list: Vec<AliasSetId> = words.filter_map(|w| w.target).map(|p| p.class).collect();
-        list.sort_unstable();
-        list.dedup();
-        list
+        distinct_sets(words.flat_map(|word| &word.targets))
     }
     /// Iterates over all alias sets.
     pub fn alias_sets(&self) -> impl ExactSizeIterator<Item = (AliasSetId, &AliasSet)> {
@@ -242,4 +233,12 @@ impl AliasSets {
     pub fn leaves_of(&self, ty: TypeId) -> &[crate::types::flat_aggregates::FlatScalar] {
         self.leaves.get(ty)
     }
+}
+
+/// Returns the alias sets of locations, sorted and distinct.
+fn distinct_sets<'a>(places: impl IntoIterator<Item = &'a CellRef>) -> Vec<AliasSetId> {
+    let mut list: Vec<AliasSetId> = places.into_iter().map(|place| place.class).collect();
+    list.sort_unstable();
+    list.dedup();
+    list
 }

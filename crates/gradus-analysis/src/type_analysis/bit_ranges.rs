@@ -41,7 +41,8 @@ pub(crate) struct Link {
 pub(crate) enum Equation {
     /// A movement between values.
     Link(Link),
-    /// A load or store of an integer at a location; `tagged` is the type from the TBAA tag.
+    /// A load or store of an integer at a location; `tagged` is the type from the TBAA tag. An access through a
+    /// pointer with several targets has one equation per target.
     Access {
         node: Node,
         place: CellRef,
@@ -317,27 +318,28 @@ impl BitRangeBuilder<'_> {
         self.link(a, b, 0, 0, u32::MAX / 2);
     }
     fn access(&mut self, func: FuncId, body: &Body, op: Op, ptr: Value, value: Value) {
-        let node = self.nodes.of_value(func, value);
-        let (Some(node), Some(place)) = (node, self.memory.place(func, ptr)) else {
-            // Not an error: the address is null or undefined.
+        let Some(node) = self.nodes.of_value(func, value) else {
+            // Not an error: the value is outside the call graph.
             return;
         };
         let tagged = lattice::access_type(self.unit, body, op);
-        if is_integer_constant(self.unit, body, value) {
-            let number = number_format(self.unit, body, value).filter(|_| !tagged.has_integer());
-            let constant = StoredConstant {
-                node,
-                place,
-                number,
-            };
-            self.found.constants.push(constant);
-        }
-        if self.nodes.accepts_ranges(node) {
-            self.found.equations.push(Equation::Access {
-                node,
-                place,
-                tagged,
-            });
+        let is_constant = is_integer_constant(self.unit, body, value);
+        let number = number_format(self.unit, body, value).filter(|_| !tagged.has_integer());
+        for &place in self.memory.targets(func, ptr) {
+            if is_constant {
+                self.found.constants.push(StoredConstant {
+                    node,
+                    place,
+                    number,
+                });
+            }
+            if self.nodes.accepts_ranges(node) {
+                self.found.equations.push(Equation::Access {
+                    node,
+                    place,
+                    tagged,
+                });
+            }
         }
     }
     /// Records integers with arithmetic uses or definitions. Shifts, masks and disjoint sums may merely

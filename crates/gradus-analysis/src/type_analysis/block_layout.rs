@@ -1,8 +1,8 @@
 //! Block layout: derives the contents of copied memory from the types of its cells.
 //!
-//! [`block`] reads a list of cells at offsets reduced by an alias set's modulus. In a structure with an
-//! indexed array, the modulus is the array's stride and mixes the structure's cells. [`resolve`] then
-//! returns to the unreduced offsets of the accesses:
+//! [`block`] reads a list of cells at normalised offsets. If an indexed array and the structure around it share
+//! a fold, the fold mixes the structure's cells. [`resolve`] then returns to the unreduced offsets of the
+//! accesses:
 //!
 //! 1. A period is guessed from the strides.
 //! 2. Cells stay at their accessed or declared offsets.
@@ -22,9 +22,9 @@ use std::collections::BTreeMap;
 /// Maximal number of periods tried.
 const PERIODS_MAX: usize = 4;
 
-/// Maximal number of cells of an alias set, and minimal modulus of an alias set, for a layout.
+/// Maximal number of cells of an alias set, and minimal stride of the folds around a block, for a layout.
 const WORDS_MAX: usize = 4096;
-const MODULUS_MIN: u64 = 4;
+const STRIDE_MIN: u64 = 4;
 
 /// Maximal size of a block in bytes for a layout by cells.
 const BLOCK_MAX: u64 = 1 << 16;
@@ -41,8 +41,9 @@ pub(crate) fn resolve(
     size: Option<u64>,
 ) -> Option<CopyKind> {
     let plain = |end: &CellRef| {
-        let modulus = memory.get(end.class).modulus_bytes;
-        (modulus == 0 || modulus >= MODULUS_MIN) && evidence[end.class.index()].len() <= WORDS_MAX
+        let mut folds = memory.get(end.class).folds_at(end.offset_bytes);
+        folds.all(|fold| fold.stride >= STRIDE_MIN)
+            && evidence[end.class.index()].len() <= WORDS_MAX
     };
     if !ends.iter().all(plain) {
         return None;
@@ -280,11 +281,11 @@ fn only_kind(seen: CellType) -> Result<Option<LaneKind>, ()> {
 }
 
 /// Returns the contents of a block from the types of its cells, by distance from the start. The cells
-/// repeat after `modulus` bytes unless `modulus` is 0. `shown` states that cells without evidence may be
+/// repeat after `period` bytes unless `period` is 0. `shown` states that cells without evidence may be
 /// observed externally.
 pub(crate) fn block(
     list: &[(u64, CellType)],
-    modulus: u64,
+    period: u64,
     size: Option<u64>,
     shown: bool,
 ) -> CopyKind {
@@ -302,7 +303,7 @@ pub(crate) fn block(
         return CopyKind::Unknown;
     }
     let known_end = list.iter().map(|(at, _)| at + 4).max().unwrap_or(0);
-    let extent = match modulus {
+    let extent = match period {
         0 => size.unwrap_or(known_end),
         m => size.map_or(m, |s| s.min(m)),
     };
@@ -319,17 +320,17 @@ pub(crate) fn block(
         .enumerate()
         .all(|(i, w)| w.kind == first.kind && w.offset_bytes == i as u64 * bytes)
         && (words.len() as u64 * bytes >= extent)
-        && (modulus == 0 || bytes.is_multiple_of(modulus) || modulus.is_multiple_of(bytes));
+        && (period == 0 || bytes.is_multiple_of(period) || period.is_multiple_of(bytes));
     match first.kind {
         LaneKind::Float(kind) if side_by_side => CopyKind::Floats(kind),
         LaneKind::Pointer if side_by_side => CopyKind::Pointers,
-        _ if modulus != 0 && modulus < bytes => CopyKind::Unknown,
-        _ if modulus == 0 && size.is_none() => CopyKind::Unknown,
+        _ if period != 0 && period < bytes => CopyKind::Unknown,
+        _ if period == 0 && size.is_none() => CopyKind::Unknown,
         _ => CopyKind::Cells {
             words,
-            period: (modulus != 0).then_some(Period {
+            period: (period != 0).then_some(Period {
                 from_bytes: 0,
-                bytes: modulus,
+                bytes: period,
             }),
         },
     }

@@ -3,15 +3,24 @@
 use crate::points_to::alias_sets::{AliasSets, CellRef, MemoryOrigin};
 use gradus_ir::{Body, FloatKind, Op, OpKind, Type, TypeId, Unit};
 
-/// Returns the format of the floats at a location. All possible objects must be variables declared as
-/// arrays of one float format, and no access may contradict the declaration. By the rules of C such
+/// Returns the format of the floats at the targets of a pointer. All possible objects must be variables
+/// declared as arrays of one float format, and no access may contradict the declaration. By the rules of C such
 /// variables hold nothing else. A byte copy from or to them therefore copies floats, regardless of the
 /// memory at its second end.
 pub(crate) fn declared_float_format(
     unit: &Unit,
     memory: &AliasSets,
-    place: CellRef,
+    targets: &[CellRef],
 ) -> Option<FloatKind> {
+    let mut kinds = targets
+        .iter()
+        .map(|target| declared_format_at(unit, memory, *target));
+    let kind = kinds.next()??;
+    kinds.all(|other| other == Some(kind)).then_some(kind)
+}
+
+/// Returns the format of the floats at a location.
+fn declared_format_at(unit: &Unit, memory: &AliasSets, place: CellRef) -> Option<FloatKind> {
     let class = memory.get(place.class);
     let mut kinds = class
         .origins

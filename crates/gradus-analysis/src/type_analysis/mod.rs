@@ -3,5 +3,6 @@
 pub(crate) mod bit_ranges;
 pub(crate) mod block_layout;
 pub(crate) mod declared;
+pub(crate) mod type_flow;
 pub(crate) mod type_map;
 pub(crate) mod whole_float_moves;

@@ -6,25 +6,29 @@
 //! 1. One equation per op that moves bit ranges unchanged (see `bit_ranges.rs`) and per integer load or store.
 //! 2. Fixpoint iteration over the equations, forwards and backwards in turn, and over the byte copies.
 //! 3. Declared types become the types of cells without evidence; then step 2 runs again.
+//!
+//! `type_flow.rs` has the iteration. A pointer may have several targets: an access is evidence for the cell at
+//! each target, and its type is the join of the types at all targets.
 
 use crate::call_graph::CallGraph;
 use crate::points_to::alias_sets::{AliasSetId, AliasSets, CellRef, CopyBytes, MemoryOrigin};
 use crate::type_analysis::bit_ranges;
-use crate::type_analysis::bit_ranges::{Equation, Node, Nodes, StoredConstant};
+use crate::type_analysis::bit_ranges::Nodes;
 use crate::type_analysis::block_layout;
-use crate::type_analysis::block_layout::{lane_kinds, seen_of};
+use crate::type_analysis::block_layout::lane_kinds;
+use crate::type_analysis::type_flow::own_cells;
 use crate::types::lattice::CellType;
 use gradus_ir::externals::{ExternalFn, MemoryFn};
 use gradus_ir::{
     AttrValue, Body, ConstKind, Entity, FloatKind, FuncId, Initializer, Op, POINTEE_ATTR,
     TbaaStructMember, Unit, Value,
 };
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Size of the widest float in bytes.
 const FLOAT_BYTES_MAX: i64 = 16;
 /// Maximal number of bytes inspected per access.
-const ACCESS_MAX: u32 = 4096;
+pub(super) const ACCESS_MAX: u32 = 4096;
 
 /// Type of a bit range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -52,9 +56,6 @@ pub struct CopiedWord {
     /// Type at the offset.
     pub kind: LaneKind,
 }
-
-/// Maximal number of repetitions propagated for a copy of unknown size.
-const REPEATS_MAX: u64 = 4096;
 
 /// Period of the contents of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,16 +100,29 @@ impl CopyKind {
     }
 }
 
+/// The cells of a memory block.
+pub(super) struct BlockCells {
+    /// Distance from the start of the block in bytes, and type; not sorted.
+    pub(super) list: Vec<(u64, CellType)>,
+    /// The cells repeat with this period, in bytes. `list` has the first period.
+    pub(super) period: Option<u64>,
+    /// False if `list` lacks elements of an array with too many elements.
+    pub(super) is_complete: bool,
+}
+
 /// Types of all memory cells and bit ranges of all values of a call graph.
 #[derive(Clone, Debug, Default)]
 pub struct TypeMap {
     /// By alias set and normalised offset.
-    types: Vec<BTreeMap<i64, CellType>>,
+    pub(super) types: Vec<BTreeMap<i64, CellType>>,
     /// By alias set and unreduced offset.
-    evidence: Vec<BTreeMap<i64, CellType>>,
-    nodes: Nodes,
+    pub(super) evidence: Vec<BTreeMap<i64, CellType>>,
+    pub(super) nodes: Nodes,
+    /// By alias set: the normalised offsets of the cells whose types do not come from the destination of a copy
+    /// alone. Recorded only during the fixpoint, and only if copies have a direction.
+    pub(super) own_cells: Vec<BTreeSet<i64>>,
     copies: HashMap<(FuncId, Op), CopyBytes>,
-    visible: Vec<bool>,
+    pub(super) visible: Vec<bool>,
     /// True for alias sets without evidence from accesses, TBAA names and declarations, before integer
     /// accesses are considered.
     untold: Vec<bool>,
@@ -133,7 +147,8 @@ impl TypeMap {
                 .map(|(_, c)| c.evidence.values().all(|seen| seen.is_nothing()))
                 .collect(),
             nodes: Nodes::of(unit, closure, memory),
-            copies: memory.copies().iter().map(|c| (c.at, *c)).collect(),
+            own_cells: own_cells(memory),
+            copies: memory.copies().iter().map(|c| (c.at, c.clone())).collect(),
             visible: externally_visible(closure, memory),
             declared: vec![false; memory.alias_sets().len()],
         };
@@ -152,6 +167,7 @@ impl TypeMap {
         for constant in &system.constants {
             words.seed_constant(memory, constant);
         }
+        words.own_cells = Vec::new();
         words
     }
     /// Uses the declared pointee types of parameters as evidence for memory without other evidence.
@@ -162,48 +178,19 @@ impl TypeMap {
                 let Some(AttrValue::Type(ty)) = attrs.param(index, POINTEE_ATTR) else {
                     continue;
                 };
-                let (Some(place), Some(kind)) =
-                    (memory.place(func, param), unit.types.float_kind(*ty))
-                else {
+                let Some(kind) = unit.types.float_kind(*ty) else {
                     continue;
                 };
-                self.declared[place.class.index()] = true;
-                if self.untold[place.class.index()] {
-                    let seen = CellType::float(kind).declared();
-                    self.note(memory, place.class, place.offset_bytes, seen);
+                for &place in memory.targets(func, param) {
+                    self.declared[place.class.index()] = true;
+                    if self.untold[place.class.index()] {
+                        let seen = CellType::float(kind).declared();
+                        self.note(memory, place, seen);
+                    }
                 }
             }
         }
     }
-    /// Gives bit ranges to a stored integer constant. A constant that overwrites floats counts as floats
-    /// (`memset` lowered to an integer store). A constant with the bits of a number counts as floats in
-    /// caller-visible memory without evidence: zeros in the shadow are correct for a float and harmless
-    /// otherwise.
-    fn seed_constant(&mut self, memory: &AliasSets, constant: &StoredConstant) {
-        let StoredConstant {
-            node,
-            place,
-            number,
-        } = *constant;
-        let nothing_known =
-            self.visible[place.class.index()] && self.type_at(memory, place).is_nothing();
-        let taken_for = number.filter(|_| nothing_known);
-        for byte in 0..self.nodes.bits(node) / 8 {
-            let at = CellRef {
-                class: place.class,
-                offset_bytes: place.offset_bytes + i64::from(byte),
-            };
-            let kind = match self.overlaps_floats(memory, at, 1) {
-                true => self.type_at(memory, at).float_kind(),
-                false => taken_for,
-            };
-            if let Some(kind) = kind.filter(|k| byte % (k.bits() / 8) == 0) {
-                self.nodes
-                    .seed_constant(node, byte * 8, LaneKind::Float(kind));
-            }
-        }
-    }
-
     /// Returns the bit ranges of a value, by offset: a float or pointer itself, vector elements, aggregate
     /// members, and floats or pointers in integers. An integer constant has floats if it overwrites floats.
     pub fn lanes(&self, func: FuncId, value: Value) -> &[BitRange] {
@@ -276,12 +263,13 @@ impl TypeMap {
         op: Op,
     ) -> CopyKind {
         if let Some(copy) = self.copies.get(&(func, op)) {
-            let kind = self.kind_at(memory, &[copy.to, copy.from], copy.size_bytes);
+            let ends: Vec<CellRef> = copy.ends().collect();
+            let kind = self.block_kind(memory, &ends, copy.size_bytes);
             if kind != CopyKind::Unknown {
                 return kind;
             }
             if copies_zero_constant(unit, body, op) {
-                return zero_fill_kind(&self.block_cells(memory, copy.to, copy.size_bytes));
+                return self.zero_fill_kind(memory, &copy.to, copy.size_bytes);
             }
             let members = body.ops[op]
                 .meta
@@ -289,9 +277,10 @@ impl TypeMap {
             if let Some(named) = self.kind_by_tags(unit, memory, members, copy) {
                 return named;
             }
-            let declared =
-                |place| crate::type_analysis::declared::declared_float_format(unit, memory, place);
-            let floats = [copy.to, copy.from].into_iter().find_map(declared);
+            let declared = |end: &Vec<CellRef>| {
+                crate::type_analysis::declared::declared_float_format(unit, memory, end)
+            };
+            let floats = [&copy.to, &copy.from].into_iter().find_map(declared);
             let floats = floats
                 .or_else(|| crate::type_analysis::declared::template_float_format(unit, body, op));
             return floats.map_or(kind, CopyKind::Floats);
@@ -325,7 +314,7 @@ impl TypeMap {
                 );
                 seen.has_float() && !seen.has_integer()
             };
-            let belied = named.has_integer() && [copy.to, copy.from].into_iter().any(only_floats);
+            let belied = named.has_integer() && copy.ends().any(only_floats);
             if named.is_nothing() || belied || end > copy.size_bytes? {
                 return None;
             }
@@ -361,32 +350,23 @@ impl TypeMap {
             _ => return CopyKind::Nothing,
         };
         let size_bytes = body.as_int(unit, size).and_then(|n| u64::try_from(n).ok());
-        let place = memory
-            .place(func, args[0])
-            .or_else(|| global_place(unit, memory, body, args[0]));
-        let Some(place) = place else {
-            return CopyKind::Nothing;
+        let global = global_place(unit, memory, body, args[0]);
+        let targets = match memory.targets(func, args[0]) {
+            [] => global.as_slice(),
+            targets => targets,
         };
-        match self.block_kind(memory, place, size_bytes) {
+        match self.block_kind(memory, targets, size_bytes) {
             CopyKind::Unknown if byte == Some(0) => {
-                zero_fill_kind(&self.block_cells(memory, place, size_bytes))
+                self.zero_fill_kind(memory, targets, size_bytes)
             }
             kind => kind,
         }
     }
 
-    /// Returns the contents of the memory block at `place`.
-    pub fn block_kind(
-        &self,
-        memory: &AliasSets,
-        place: CellRef,
-        size_bytes: Option<u64>,
-    ) -> CopyKind {
-        self.kind_at(memory, &[place], size_bytes)
-    }
-    /// Returns the common contents of equal memory blocks. Normalised offsets are tried first, because they
-    /// cover all accesses. If they mix several types, the layout of the accesses decides.
-    fn kind_at(&self, memory: &AliasSets, ends: &[CellRef], size: Option<u64>) -> CopyKind {
+    /// Returns the common contents of equal memory blocks at `ends`: the targets of a pointer, or both ends of
+    /// a copy. Normalised offsets are tried first, because they cover all accesses. If they mix several types,
+    /// the layout of the accesses decides.
+    pub fn block_kind(&self, memory: &AliasSets, ends: &[CellRef], size: Option<u64>) -> CopyKind {
         let mut kind = CopyKind::Nothing;
         for &end in ends {
             kind = match (kind, self.reduced_kind(memory, end, size)) {
@@ -413,244 +393,92 @@ impl TypeMap {
     }
     /// Returns the contents of the memory block at `place` by normalised offsets.
     fn reduced_kind(&self, memory: &AliasSets, place: CellRef, size: Option<u64>) -> CopyKind {
-        let list = self.block_cells(memory, place, size);
-        let modulus = memory.get(place.class).modulus_bytes;
+        let mut block = self.block_cells(memory, place, size);
+        if !block.is_complete {
+            return CopyKind::Unknown;
+        }
+        block.list.sort_unstable_by_key(|(distance, _)| *distance);
         let shown = self.visible[place.class.index()];
-        block_layout::block(&list, modulus, size, shown)
+        block_layout::block(&block.list, block.period.unwrap_or(0), size, shown)
     }
-    /// Returns the cells of the memory block at `place` by normalised offsets, with their distance from its
-    /// start.
-    fn block_cells(
+    /// Returns the cells of the memory block at `place`, with their distance from its start.
+    pub(super) fn block_cells(
         &self,
         memory: &AliasSets,
         place: CellRef,
         size: Option<u64>,
-    ) -> Vec<(u64, CellType)> {
+    ) -> BlockCells {
         let class = memory.get(place.class);
-        let start = class.normalize_offset(place.offset_bytes);
-        let mut list: Vec<(u64, CellType)> = Vec::new();
-        for (&offset, &seen) in &self.types[place.class.index()] {
-            let distance = match class.modulus_bytes {
-                0 => offset - start,
-                m => (offset - start).rem_euclid(m as i64),
-            };
-            let inside = size.is_none_or(|size| (distance as u64) < size);
-            if distance >= 0 && inside {
-                list.push((distance as u64, seen));
+        let start = place.offset_bytes;
+        let period = class.block_period(start, size);
+        let bytes = match (period, size) {
+            (Some(period), Some(size)) => Some(period.min(size)),
+            (period, size) => period.or(size),
+        };
+        let end = bytes.map_or(i64::MAX, |bytes| start.saturating_add_unsigned(bytes));
+        let mut block = BlockCells {
+            list: Vec::new(),
+            period,
+            is_complete: true,
+        };
+        let types = &self.types[place.class.index()];
+        if class.folds.is_empty() {
+            let cells = types.range(start..end.max(start));
+            block.list = cells
+                .map(|(at, seen)| ((at - start) as u64, *seen))
+                .collect();
+            return block;
+        }
+        for (&cell, &seen) in types {
+            let list = &mut block.list;
+            let visit = |at: i64| list.push((at.wrapping_sub(start) as u64, seen));
+            block.is_complete &= class.visit_offsets(cell, start..end, visit);
+        }
+        block
+    }
+    /// Returns the contents for a fill with zeros over memory of unknown type: all candidate types. Zeros in
+    /// the shadow are correct for floats and pointers and harmless otherwise.
+    fn zero_fill_kind(
+        &self,
+        memory: &AliasSets,
+        targets: &[CellRef],
+        size: Option<u64>,
+    ) -> CopyKind {
+        let mut cells: BTreeMap<u64, CellType> = BTreeMap::new();
+        for target in targets {
+            for (distance, seen) in self.block_cells(memory, *target, size).list {
+                cells.entry(distance).or_default().add(&seen);
             }
         }
-        list.sort_unstable_by_key(|(distance, _)| *distance);
-        list
+        if !cells.values().any(|seen| seen.has_pointer()) {
+            return CopyKind::Floats(FloatKind::F64);
+        }
+        let of_word = |(offset_bytes, seen): (u64, CellType)| {
+            lane_kinds(seen).map(move |kind| CopiedWord { offset_bytes, kind })
+        };
+        CopyKind::Cells {
+            words: cells.into_iter().flat_map(of_word).collect(),
+            period: None,
+        }
     }
 
-    /// Iterates equations and copies to a fixpoint (step 2).
-    fn solve_fixpoint(&mut self, memory: &AliasSets, equations: &[Equation]) {
-        loop {
-            let mut news = false;
-            for equation in equations.iter().chain(equations.iter().rev()) {
-                news |= match *equation {
-                    Equation::Link(link) => self.nodes.join(link),
-                    Equation::Access {
-                        node,
-                        place,
-                        tagged,
-                    } => self.access(memory, node, place, tagged),
-                };
-            }
-            for copy in memory.copies() {
-                news |= self.copy(memory, copy.from, copy.to, copy.size_bytes);
-                news |= self.copy(memory, copy.to, copy.from, copy.size_bytes);
-            }
-            if !news {
-                return;
-            }
-        }
-    }
-    /// Applies a load or store of the integer at `node`. Bits also used as a float are a float, regardless
-    /// of the TBAA name of the access.
-    fn access(&mut self, memory: &AliasSets, node: Node, place: CellRef, tagged: CellType) -> bool {
-        let is_float = |lane: &BitRange| matches!(lane.kind, LaneKind::Float(_));
-        if tagged.has_integer() && !self.nodes.lanes(node).iter().any(is_float) {
-            return self.access_integer(memory, node, place);
-        }
-        let mut news = false;
-        for byte in 0..self.nodes.bits(node).div_ceil(8).min(ACCESS_MAX) {
-            let at = CellRef {
-                class: place.class,
-                offset_bytes: place.offset_bytes + i64::from(byte),
-            };
-            let seen = match tagged.is_nothing() {
-                true => self.type_for_access(memory, at, node),
-                false if byte == 0 => tagged,
-                false => CellType::NOTHING,
-            };
-            for kind in lane_kinds(seen) {
-                if byte % bit_ranges::kind_bytes(kind) == 0 {
-                    news |= self.nodes.add(node, byte * 8, kind);
-                }
-            }
-        }
-        for lane in self.nodes.lanes(node).to_vec() {
-            if lane.bit.is_multiple_of(8) {
-                let offset = place.offset_bytes + i64::from(lane.bit / 8);
-                news |= self.note(memory, place.class, offset, seen_of(lane.kind));
-            }
-        }
-        news
-    }
-    /// Applies a load or store of a declared integer. The integer is no float, but may be an address.
-    fn access_integer(&mut self, memory: &AliasSets, node: Node, place: CellRef) -> bool {
-        let named = self.evidence[place.class.index()].get(&place.offset_bytes);
-        let named = named.copied().unwrap_or_default();
-        let pointer = LaneKind::Pointer;
-        let whole = self.nodes.bits(node) == 8 * bit_ranges::kind_bytes(pointer);
-        let mut news = whole
-            && named.has_pointer()
-            && !named.has_float()
-            && !self.nodes.is_integral(node)
-            && self.nodes.add(node, 0, pointer);
-        let first = BitRange {
-            bit: 0,
-            kind: pointer,
-        };
-        if self.nodes.lanes(node).contains(&first) {
-            news |= self.note(memory, place.class, place.offset_bytes, seen_of(pointer));
-        }
-        news
-    }
-    /// Returns the type of a cell as seen by an integer access. If the modulus mixes cells of a structure,
-    /// the type at the unreduced offset decides.
-    fn type_for_access(&self, memory: &AliasSets, at: CellRef, node: Node) -> CellType {
-        let seen = self.type_at(memory, at);
-        let exact = memory.get(at.class).modulus_bytes == 0;
-        if seen.is_nothing() || exact && seen.is_single() {
-            return seen;
-        }
-        let named = self.evidence[at.class.index()].get(&at.offset_bytes);
-        let named = named.map_or(CellType::NOTHING, |s| s.effective());
-        match (named.has_float(), self.nodes.is_integral(node)) {
-            (true, _) => named,
-            (false, true) => CellType::NOTHING,
-            (false, false) => seen,
-        }
-    }
-    fn copy(&mut self, memory: &AliasSets, from: CellRef, to: CellRef, size: Option<u64>) -> bool {
-        let (source, goal) = (memory.get(from.class), memory.get(to.class));
-        let start = source.normalize_offset(from.offset_bytes);
-        let mut found = Vec::new();
-        let first = if source.modulus_bytes == 0 {
-            start
-        } else {
-            i64::MIN
-        };
-        for (&offset, &seen) in self.types[from.class.index()].range(first..) {
-            let distance = match source.modulus_bytes {
-                0 => offset - start,
-                m => (offset - start).rem_euclid(m as i64),
-            };
-            if size.is_none_or(|s| (distance as u64) < s) {
-                found.push((distance, seen));
-            } else if source.modulus_bytes == 0 {
-                break;
-            }
-        }
-        let mut news = self.copy_evidence(from, to, size);
-        for (distance, seen) in found {
-            let mut repeats = 1;
-            // A copy of unknown size may fill the whole period of the destination.
-            let (length, most) = match size {
-                Some(size) => (Some(size), 65),
-                None => (Some(goal.modulus_bytes).filter(|m| *m > 0), REPEATS_MAX),
-            };
-            if let (m @ 1.., Some(length)) = (source.modulus_bytes, length)
-                && m != goal.modulus_bytes
-            {
-                let whole = length.saturating_sub(distance as u64);
-                repeats = whole.div_ceil(m).clamp(1, most) as i64;
-            }
-            for k in 0..repeats {
-                let step = distance + k * source.modulus_bytes as i64;
-                if repeats > 1 && step % seen.granularity_bytes() != 0 {
-                    continue;
-                }
-                let offset = goal.normalize_offset(to.offset_bytes.wrapping_add(step));
-                let cell = self.types[to.class.index()].entry(offset).or_default();
-                news |= cell.add(&seen);
-            }
-        }
-        news
-    }
-    /// Copies the evidence at unreduced offsets. Only copies of known size qualify: with unknown sizes,
-    /// offsets could grow without bound on cycles of copies.
-    fn copy_evidence(&mut self, from: CellRef, to: CellRef, size: Option<u64>) -> bool {
-        let Some(size) = size.and_then(|s| i64::try_from(s).ok()) else {
-            // Not an error: the cells at normalised offsets are copied regardless.
-            return false;
-        };
-        let range = from.offset_bytes..from.offset_bytes.saturating_add(size);
-        let found: Vec<(i64, CellType)> = (self.evidence[from.class.index()].range(range))
-            .map(|(offset, seen)| (offset - from.offset_bytes + to.offset_bytes, *seen))
-            .collect();
-        let mut news = false;
-        for (offset, seen) in found {
-            news |= self.evidence[to.class.index()]
-                .entry(offset)
-                .or_default()
-                .add(&seen);
-        }
-        news
-    }
-    /// Records a type for the cell at an offset of an alias set. Returns true if the type is new.
-    fn note(&mut self, memory: &AliasSets, class: AliasSetId, offset: i64, seen: CellType) -> bool {
-        let raw = self.evidence[class.index()].entry(offset).or_default();
-        let news = raw.add(&seen);
-        let offset = memory.get(class).normalize_offset(offset);
-        let cell = self.types[class.index()].entry(offset).or_default();
-        cell.add(&seen) || news
-    }
-    /// Marks cells as integers if integer accesses without bit ranges use them as numbers or are too short
-    /// for floats. A similar access to a cell with floats marks the value as conflicting.
-    fn mark_integers(&mut self, memory: &AliasSets, equations: &[Equation]) {
-        for equation in equations {
-            let Equation::Access {
-                node,
-                place,
-                tagged,
-            } = *equation
-            else {
-                continue;
-            };
-            if !self.nodes.lanes(node).is_empty() {
-                continue;
-            }
-            let number = self.nodes.is_integral(node) || self.nodes.bits(node) < 32;
-            if tagged.has_integer() || number {
-                self.note(memory, place.class, place.offset_bytes, CellType::INTEGER);
-            } else if self.type_at(memory, place).has_float() {
-                self.nodes.mark_conflicting(node);
-            }
-        }
-        for copy in memory.copies() {
-            self.copy(memory, copy.from, copy.to, copy.size_bytes);
-            self.copy(memory, copy.to, copy.from, copy.size_bytes);
-        }
-    }
     /// Returns true if a value may be a float although its type is unknown: an integer that is only moved,
     /// and loaded from or stored to externally visible memory without evidence.
     pub fn is_opaque(&self, memory: &AliasSets, func: FuncId, ptr: Value, value: Value) -> bool {
-        let node = self.nodes.of_value(func, value);
-        let (Some(node), Some(place)) = (node, memory.place(func, ptr)) else {
+        let Some(node) = self.nodes.of_value(func, value) else {
             return false;
+        };
+        let is_untyped = |place: &CellRef| {
+            self.visible[place.class.index()] && self.type_at(memory, *place).is_nothing()
         };
         self.nodes.accepts_ranges(node)
             && self.nodes.lanes(node).is_empty()
             && !self.nodes.is_integral(node)
             && self.nodes.bits(node) >= 32
-            && self.visible[place.class.index()]
-            && self.type_at(memory, place).is_nothing()
+            && memory.targets(func, ptr).iter().any(is_untyped)
     }
-    /// Returns [`TypeMap::may_hold_floats`] for a store of a number. If the modulus mixes cells of a
-    /// structure, the unreduced offset decides.
+    /// Returns [`TypeMap::may_hold_floats`] for a store of a number. If a fold mixes cells of a structure, the
+    /// unreduced offset decides.
     pub fn overlaps_floats(&self, memory: &AliasSets, place: CellRef, bytes: u64) -> bool {
         if !self.may_hold_floats(memory, place, bytes) {
             return false;
@@ -720,21 +548,6 @@ fn offset_by(place: CellRef, bytes: i64) -> CellRef {
     CellRef {
         class: place.class,
         offset_bytes: place.offset_bytes.saturating_add(bytes),
-    }
-}
-
-/// Returns the contents for a fill with zeros over memory of unknown type: all candidate types. Zeros in
-/// the shadow are correct for floats and pointers and harmless otherwise.
-fn zero_fill_kind(block: &[(u64, CellType)]) -> CopyKind {
-    if !block.iter().any(|(_, seen)| seen.has_pointer()) {
-        return CopyKind::Floats(FloatKind::F64);
-    }
-    let of_word = |&(offset_bytes, seen): &(u64, CellType)| {
-        lane_kinds(seen).map(move |kind| CopiedWord { offset_bytes, kind })
-    };
-    CopyKind::Cells {
-        words: block.iter().flat_map(of_word).collect(),
-        period: None,
     }
 }
 

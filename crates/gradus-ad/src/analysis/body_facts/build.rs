@@ -243,15 +243,17 @@ impl<'a> FactsBuilder<'a> {
         };
         let left = |op: &Op| {
             let block = gradus_analysis::visible_call_result(body, *op);
-            let class = block.and_then(|b| self.closure.memory.alias_set(self.variant.func, b));
+            let remains = |class| {
+                classes.is_result_reachable(class)
+                    || classes.escapes(class)
+                        && (classes.frees(class).iter().all(others)
+                            || !classes.is_always_freed(class))
+            };
             let known = self.known(body, *op);
             matches!(known, Some(ExternalFn::Memory(function)) if function.allocation().is_some())
                 && !deferred.contains_key(op)
-                && class.is_some_and(|class| {
-                    classes.is_result_reachable(class)
-                        || classes.escapes(class)
-                            && (classes.frees(class).iter().all(others)
-                                || !classes.is_always_freed(class))
+                && block.is_some_and(|block| {
+                    (self.closure.memory).may_point_into(self.variant.func, block, remains)
                 })
         };
         body.walk(body.root()).filter(left).collect()

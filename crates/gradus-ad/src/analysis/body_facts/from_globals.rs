@@ -24,13 +24,12 @@ impl FactsBuilder<'_> {
     /// Returns true if an address may point to a global variable that is not constant.
     fn may_point_to_global(&self, ptr: Value) -> bool {
         let memory = &self.closure.memory;
-        let Some(class) = memory.alias_set(self.variant.func, ptr) else {
-            return false;
-        };
-        let mut origins = memory.get(class).origins.iter();
-        origins.any(|origin| match origin {
+        let is_variable = |origin: &MemoryOrigin| match origin {
             MemoryOrigin::Global(global) => !self.unit.globals[*global].constant,
             _ => false,
+        };
+        memory.may_point_into(self.variant.func, ptr, |class| {
+            memory.get(class).origins.iter().any(is_variable)
         })
     }
 
