@@ -4,13 +4,15 @@
 //! values, through memory, into callees and back. A value is *varied* if it depends on an active input and
 //! *useful* if an active output depends on it. Two searches over one graph compute both. An alias set with
 //! varied and useful floats carries derivatives. The shadow state of its pointers depends on the allocation
-//! sites: see [`ShadowPresence`].
+//! sites: see [`ShadowPresence`]. The state is decided per group of alias sets that share a pointer
+//! (`shadow_groups.rs`).
 //!
 //! `values.rs` restores context sensitivity, one variant of a function at a time.
 
 use crate::activity::exception_objects;
 use crate::activity::flow_graph::{Flow, FlowNode};
 use crate::activity::partial_floats::{FloatBitNodes, is_partial_float};
+use crate::activity::shadow_groups::ShadowGroups;
 use crate::call_graph::Callee;
 use crate::lifetime::{must_free, persistent_blocks};
 use crate::memory::value_accesses::{ValueAccess, value_accesses};
@@ -111,6 +113,8 @@ pub struct MemoryActivity {
     /// Pointer blocks with stores of addresses only.
     write_only: BTreeSet<AliasSetId>,
     provenance: Vec<SetProvenance>,
+    /// Per alias set: the join of the provenance over its shadow group.
+    group_provenance: Vec<SetProvenance>,
     /// The integers that may hold bits of varied floats.
     float_bits: Vec<FlowNode>,
     /// The alias sets reachable from a result with a shadow.
@@ -333,6 +337,10 @@ impl MemoryActivity {
     pub(crate) fn provenance(&self, class: AliasSetId) -> &SetProvenance {
         &self.provenance[class.index()]
     }
+    /// Returns the join of the provenance over the shadow group of an alias set.
+    pub(crate) fn group_provenance(&self, class: AliasSetId) -> &SetProvenance {
+        &self.group_provenance[class.index()]
+    }
     /// Returns the alias sets reachable from a result with a shadow.
     pub(crate) fn result_reachable_sets(&self) -> &BTreeSet<AliasSetId> {
         &self.returned
@@ -395,7 +403,8 @@ impl MemoryActivity {
             partial: pieces,
         }
     }
-    /// Computes the shadow states. Memory with pointers to memory with shadows has a shadow itself.
+    /// Computes the shadow states, per shadow group. Memory with pointers to memory with shadows has a shadow
+    /// itself.
     fn compute_states(&mut self, facts: View<'_>, sources: &[SetProvenance], root: FuncId) {
         let count = sources.len();
         self.floats = (0..count)
@@ -412,28 +421,48 @@ impl MemoryActivity {
         let is_freed = |class| self.is_always_freed(class);
         self.write_only = persistent_blocks::write_only_blocks(facts, &is_freed, &matters);
         self.write_only.retain(|class| !returned.contains(class));
-        self.states = vec![ShadowPresence::Inactive; count];
+        let groups = ShadowGroups::of(facts.memory);
+        self.group_provenance = groups.join_members(sources, SetProvenance::join);
+        for group in &mut self.group_provenance {
+            group.allocated_inside |= !group.dup && !group.constant;
+        }
+        let sets = || (0..count).map(AliasSetId::from_index);
+        // A group has no shadow only if no member needs one.
+        let shadowed: BTreeSet<AliasSetId> = sets()
+            .filter(|class| !self.write_only.contains(class))
+            .map(|class| groups.group_of(class))
+            .collect();
+        self.write_only
+            .retain(|class| !shadowed.contains(&groups.group_of(*class)));
         let mut holders: Vec<Vec<AliasSetId>> = vec![Vec::new(); count];
         for (id, _) in facts.memory.alias_sets() {
             for stored in facts.memory.pointees(id) {
-                holders[stored.index()].push(id);
+                holders[groups.group_of(stored).index()].push(groups.group_of(id));
             }
         }
-        let mut work: Vec<usize> = (0..count).filter(|i| self.floats[*i]).collect();
+        let mut states = vec![ShadowPresence::Inactive; count];
+        let mut work: Vec<AliasSetId> = sets()
+            .filter(|class| self.floats[class.index()])
+            .map(|class| groups.group_of(class))
+            .collect();
         let mut seen = vec![false; count];
-        while let Some(index) = work.pop() {
-            if std::mem::replace(&mut seen[index], true) {
+        while let Some(group) = work.pop() {
+            if std::mem::replace(&mut seen[group.index()], true) {
                 continue;
             }
-            let is_note = self.write_only.contains(&AliasSetId::from_index(index));
+            let is_note = self.write_only.contains(&group);
             if is_note && !is_planted(Mutant::WriteOnlyBlocksShadowed) {
                 continue;
             }
-            self.states[index] = sources[index].state();
-            if self.states[index] != ShadowPresence::Inactive {
-                work.extend(holders[index].iter().map(|id| id.index()));
+            let state = self.group_provenance[group.index()].state();
+            states[group.index()] = state;
+            if state != ShadowPresence::Inactive {
+                work.extend(&holders[group.index()]);
             }
         }
+        self.states = sets()
+            .map(|class| states[groups.group_of(class).index()])
+            .collect();
     }
 }
 
@@ -448,6 +477,25 @@ impl SetProvenance {
             (true, false) => ShadowPresence::Active,
             (true, true) => ShadowPresence::Maybe,
         }
+    }
+    /// Adds the provenance of another alias set.
+    fn join(&mut self, other: &SetProvenance) {
+        let SetProvenance {
+            dup,
+            direct_argument,
+            constant,
+            promised,
+            handed,
+            allocated_inside,
+            barred,
+        } = *other;
+        self.dup |= dup;
+        self.direct_argument |= direct_argument;
+        self.constant |= constant;
+        self.promised |= promised;
+        self.handed |= handed;
+        self.allocated_inside |= allocated_inside;
+        self.barred = self.barred.or(barred);
     }
     fn of_alias_set(facts: View<'_>, class: &AliasSet) -> SetProvenance {
         let mut sources = SetProvenance::default();
@@ -678,9 +726,6 @@ fn provenance_of_alias_sets(facts: View<'_>, request: &Request) -> Vec<SetProven
         &mut s.promised
     });
     mark_reachable(facts.memory, constant, &mut list, |s| &mut s.constant);
-    for sources in &mut list {
-        sources.allocated_inside |= !sources.dup && !sources.constant;
-    }
     list
 }
 

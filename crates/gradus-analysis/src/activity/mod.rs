@@ -5,6 +5,7 @@ pub(crate) mod flow_graph;
 pub(crate) mod memory;
 pub(crate) mod partial_floats;
 pub(crate) mod round_to_integer;
+pub(crate) mod shadow_groups;
 #[cfg(test)]
 pub(crate) mod tests;
 pub(crate) mod torn_writes;

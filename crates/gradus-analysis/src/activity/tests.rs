@@ -1,5 +1,7 @@
 //! Tests of activity and cell types on small bodies: each test states the active and the inactive values.
 
+mod several_targets;
+
 use crate::{
     Activity, AliasSets, ArgActivity, BodyActivity, CallGraph, MemoryActivity, Request,
     ShadowPresence, ShadowState, TypeMap, Variant, View, body_findings, memory_findings,
@@ -41,8 +43,19 @@ impl Program {
         (types.f64(), types.ptr(), types.int(64), types.void())
     }
     fn study(&self, root: FuncId, args: &[Activity], result: bool) -> Study<'_> {
+        self.study_with(root, args, result, |_| {})
+    }
+    /// Analyses the program with alias sets that `edit` has changed.
+    fn study_with(
+        &self,
+        root: FuncId,
+        args: &[Activity],
+        result: bool,
+        edit: impl FnOnce(&mut AliasSets),
+    ) -> Study<'_> {
         let closure = CallGraph::of(&self.unit, &[root]);
-        let memory = AliasSets::of(&self.unit, &closure);
+        let mut memory = AliasSets::of(&self.unit, &closure);
+        edit(&mut memory);
         let words = TypeMap::of(&self.unit, &closure, &memory);
         let request = Request {
             root,

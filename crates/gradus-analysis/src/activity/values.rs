@@ -134,7 +134,7 @@ impl Solver<'_> {
         self.facts.words.carries_float(self.variant.func, value)
     }
     /// Returns an alias set behind the first pointer in a value. All alias sets behind one pointer have the
-    /// same shadow state.
+    /// same shadow state (`shadow_groups.rs`).
     fn first_alias_set(&self, value: Value) -> Option<AliasSetId> {
         let mut leaves = self.facts.memory.leaf_targets(self.variant.func, value);
         let target = leaves.find_map(|targets| targets.first())?;

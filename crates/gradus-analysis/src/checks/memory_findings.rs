@@ -19,11 +19,12 @@ pub fn memory_findings(
     classes: &MemoryActivity,
 ) -> Vec<Diagnostic> {
     let mut findings = unshadowed::memory_diagnostics(facts, classes, |class| {
-        let source = classes.provenance(class);
+        // A pointer into a shadow group with a shadow has a shadow, or a run-time test decides.
+        let group = classes.group_provenance(class);
         Provenance {
-            barred: source.barred,
-            bare: source.constant && !source.dup && !source.allocated_inside,
-            promised: source.promised && !source.dup,
+            barred: classes.provenance(class).barred,
+            bare: group.constant && !group.dup && !group.allocated_inside,
+            promised: group.promised && !group.dup,
         }
     });
     findings.extend(persistent_memory::findings(facts, classes));

@@ -198,6 +198,16 @@ impl AliasSets {
         let words = self.get(class).words.values();
         distinct_sets(words.flat_map(|word| &word.targets))
     }
+    /// Returns the targets of every pointer: of the leaves of values and results, and of memory cells.
+    pub(crate) fn pointers(&self) -> impl Iterator<Item = &[CellRef]> {
+        let values = self.functions.values().flat_map(LeafTargets::all);
+        let results = self.returns.values().flatten().map(Vec::as_slice);
+        let words = self.classes.iter().flat_map(|class| class.words.values());
+        let cells = words.map(|word| word.targets.as_slice());
+        let copies = self.copies.iter().flat_map(|copy| [&copy.to, &copy.from]);
+        let ends = copies.map(Vec::as_slice);
+        values.chain(results).chain(cells).chain(ends)
+    }
     /// Iterates over all alias sets.
     pub fn alias_sets(&self) -> impl ExactSizeIterator<Item = (AliasSetId, &AliasSet)> {
         let classes = self.classes.iter().enumerate();
@@ -224,6 +234,17 @@ impl AliasSets {
     /// Returns the byte copies, in program order per function.
     pub fn copies(&self) -> &[CopyBytes] {
         &self.copies
+    }
+    /// Adds the targets of `other` to a pointer.
+    #[cfg(test)]
+    pub(crate) fn add_targets(&mut self, func: FuncId, pointer: Value, other: Value) {
+        let added = self.targets(func, other).to_vec();
+        let Some(table) = self.functions.get_mut(&func) else {
+            unreachable!("the function is in the call graph");
+        };
+        added
+            .into_iter()
+            .for_each(|target| table.add(pointer, 0, target));
     }
     /// Returns the leaf table, by which types are flattened.
     pub fn leaves(&self) -> &FlatTypes {

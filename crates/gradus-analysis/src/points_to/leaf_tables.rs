@@ -109,4 +109,16 @@ impl LeafTargets {
             false => &self.list[self.start[leaves.start] as usize..self.start[leaves.end] as usize],
         }
     }
+    /// Returns the targets of each leaf of all values.
+    pub fn all(&self) -> impl Iterator<Item = &[CellRef]> {
+        let bounds = self.start.windows(2);
+        bounds.map(|bounds| &self.list[bounds[0] as usize..bounds[1] as usize])
+    }
+    /// Adds a target to a leaf of a value.
+    #[cfg(test)]
+    pub fn add(&mut self, value: Value, leaf: usize, target: CellRef) {
+        let mut lists: Vec<Vec<CellRef>> = self.all().map(<[CellRef]>::to_vec).collect();
+        lists[self.positions.range(value).start + leaf].push(target);
+        *self = LeafTargets::new(std::mem::take(&mut self.positions), lists.into_iter());
+    }
 }
