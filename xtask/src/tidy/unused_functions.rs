@@ -45,11 +45,6 @@ const fn row(file: &'static str, function: &'static str, reason: &'static str) -
 // table
 const EXCEPTIONS: &[Exception] = &[
     row(
-        "crates/gradus-analysis/src/call_graph.rs",
-        "component_of",
-        "the order of components is the result that the tests compare",
-    ),
-    row(
         "crates/gradus-analysis/src/memory/clobbers.rs",
         "clobbered_after",
         "the answer of the clobber analysis in one word, for all tests of the analysis",

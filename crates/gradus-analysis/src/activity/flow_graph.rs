@@ -134,6 +134,7 @@ impl Flow {
             }
         }
         maker.copies();
+        maker.unknown_memory();
         let (mut list, bits) = (maker.list, maker.bits);
         flow.bits = Edges::of(flow.count, &bits);
         flow.forward = Edges::of(flow.count, &list);
@@ -359,6 +360,19 @@ impl FlowBuilder<'_, '_> {
             }
         }
         self.edge(Some(hub), result);
+    }
+    /// A pointer from unknown code may point into every escaped alias set.
+    fn unknown_memory(&mut self) {
+        let Some((unknown, escaped)) = self.facts.memory.unknown_memory() else {
+            // Not an error: no pointer comes from unknown code.
+            return;
+        };
+        let unknown = self.flow.alias_set_node(unknown);
+        for set in escaped {
+            let set = self.flow.alias_set_node(set);
+            self.edge(Some(unknown), Some(set));
+            self.edge(Some(set), Some(unknown));
+        }
     }
     fn copies(&mut self) {
         let facts = self.facts;

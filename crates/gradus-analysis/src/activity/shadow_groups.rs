@@ -3,7 +3,7 @@
 //! An object has a shadow or not. A pointer with several targets has one shadow pointer; the derivative
 //! decides once how to compute it. Alias sets that share a pointer therefore form a group, transitively, and
 //! all members have the same shadow state. A pointer is a leaf of a value or of a function's result, or the
-//! content of one memory cell.
+//! content of one memory cell. The memory of unknown code and all escaped memory form one group.
 
 use crate::points_to::alias_sets::{AliasSetId, AliasSets, CellRef};
 use gradus_ir::Entity;
@@ -24,6 +24,11 @@ impl ShadowGroups {
         };
         for targets in memory.pointers() {
             groups.join(targets);
+        }
+        if let Some((unknown, escaped)) = memory.unknown_memory() {
+            for set in escaped {
+                groups.join_sets(unknown, set);
+            }
         }
         for set in 0..count {
             groups.first[set as usize] = groups.find(set);
@@ -46,9 +51,12 @@ impl ShadowGroups {
 
     fn join(&mut self, targets: &[CellRef]) {
         for pair in targets.windows(2) {
-            let [a, b] = [pair[0], pair[1]].map(|target| self.find(target.class.index() as u32));
-            self.first[a.max(b) as usize] = a.min(b);
+            self.join_sets(pair[0].class, pair[1].class);
         }
+    }
+    fn join_sets(&mut self, a: AliasSetId, b: AliasSetId) {
+        let [a, b] = [a, b].map(|set| self.find(set.index() as u32));
+        self.first[a.max(b) as usize] = a.min(b);
     }
     fn find(&mut self, set: u32) -> u32 {
         let mut at = set;

@@ -40,12 +40,14 @@ fn freed_by(facts: View<'_>, func: FuncId, body: &Body, op: Op) -> Vec<AliasSetI
     freed.map_or_else(Vec::new, |freed| facts.memory.alias_sets_of(func, freed))
 }
 
-/// Returns the calls among `sites` whose pointer has no target outside of `class`. Other calls may free another
-/// block instead, and are no proof.
+/// Returns the calls among `sites` whose pointer leads to blocks of one allocation site only, the site of `class`.
+/// Other calls may free another block instead, and are no proof.
 fn sites_of_only(facts: View<'_>, class: AliasSetId, sites: &[(FuncId, Op)]) -> Vec<(FuncId, Op)> {
+    let origins = &facts.memory.get(class).origins;
+    let is_own = |freed: &AliasSetId| facts.memory.get(*freed).origins == *origins;
     let is_only = |(func, op): &&(FuncId, Op)| {
         let body = facts.unit.functions[*func].body.as_deref();
-        body.is_some_and(|body| freed_by(facts, *func, body, *op) == [class])
+        body.is_some_and(|body| freed_by(facts, *func, body, *op).iter().all(is_own))
     };
     sites.iter().filter(is_only).copied().collect()
 }

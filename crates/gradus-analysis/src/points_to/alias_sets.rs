@@ -15,13 +15,16 @@
 //! [`AliasSets::points_only_into`]: all targets, of which there is at least one.
 
 use crate::call_graph::CallGraph;
-use crate::points_to::alias_set_solver;
 use crate::points_to::folds::Fold;
 use crate::points_to::leaf_tables::LeafTargets;
+use crate::points_to::{alias_set_solver, inclusion};
 use crate::types::flat_aggregates::FlatTypes;
 use crate::types::lattice::CellType;
 use gradus_ir::{Entity, FuncId, GlobalId, Op, TypeId, Unit, Value};
 use std::collections::{BTreeMap, HashMap};
+
+/// Maximal number of nodes of the analysis by inclusion. Its time may grow with the cube of the nodes.
+const NODES_MAX: u32 = 200_000;
 
 /// An alias set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -132,8 +135,15 @@ pub struct AliasSets {
 }
 
 impl AliasSets {
-    /// Computes the alias sets of all memory accessed by the bodies of `closure`.
+    /// Computes the alias sets of all memory accessed by the bodies of `closure`, by inclusion (`inclusion/`). A program
+    /// with more than [`NODES_MAX`] nodes gets the coarser [`AliasSets::by_unification`], whose time is almost linear.
     pub fn of(unit: &Unit, closure: &CallGraph) -> AliasSets {
+        let exact = inclusion::solve(unit, closure, NODES_MAX);
+        exact.unwrap_or_else(|| AliasSets::by_unification(unit, closure))
+    }
+    /// Computes the alias sets by unification (`alias_set_solver.rs`): the fallback of [`AliasSets::of`], and a bound
+    /// for its result.
+    pub fn by_unification(unit: &Unit, closure: &CallGraph) -> AliasSets {
         alias_set_solver::solve(unit, closure)
     }
 
@@ -220,6 +230,18 @@ impl AliasSets {
     /// Returns true if the alias set escapes to unknown code.
     pub fn escaped(&self, class: AliasSetId) -> bool {
         self.get(class).escaped
+    }
+    /// Returns the alias set of unknown code's memory and the alias sets that escape to unknown code. A pointer from
+    /// unknown code may point into any of them, although its targets name only the first.
+    pub(crate) fn unknown_memory(&self) -> Option<(AliasSetId, Vec<AliasSetId>)> {
+        let is_unknown = |(_, set): &(AliasSetId, &AliasSet)| {
+            set.escaped && set.origins.contains(&MemoryOrigin::Unknown)
+        };
+        let (unknown, _) = self.alias_sets().find(is_unknown)?;
+        let escaped = self
+            .alias_sets()
+            .filter(|(id, set)| set.escaped && *id != unknown);
+        Some((unknown, escaped.map(|(id, _)| id).collect()))
     }
     /// Returns the known possible callees of an indirect call.
     pub fn callees(&self, func: FuncId, op: Op) -> &[FuncId] {

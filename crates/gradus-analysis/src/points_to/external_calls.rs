@@ -292,7 +292,7 @@ mod tests {
              %to = select %which, @memcpy, @memmove\n\
              %r = call %to(%a, %b, 64) : fn(ptr, ptr, i64) -> ptr\nreturn %r\n}\n",
         );
-        assert_eq!(memory.copies().len(), 2);
+        assert_eq!(memory.copies().len(), 1);
     }
 
     #[test]

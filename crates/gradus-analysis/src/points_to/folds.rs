@@ -46,7 +46,7 @@ impl Fold {
     }
     /// Returns the offset in the first element that shares a memory cell with `offset_bytes`. The first element
     /// of a fold without a start begins at offset 0.
-    fn normalize(&self, offset_bytes: i64) -> i64 {
+    pub(crate) fn normalize(&self, offset_bytes: i64) -> i64 {
         let origin = match self.first {
             Fold::NO_START => 0,
             first => first,
@@ -119,7 +119,7 @@ impl AliasSet {
 }
 
 /// Computes [`AliasSet::visit_offsets`] for `folds`, from the innermost fold outwards.
-fn visit_elements(
+pub(crate) fn visit_elements(
     folds: &[Fold],
     cell: i64,
     range: &Range<i64>,

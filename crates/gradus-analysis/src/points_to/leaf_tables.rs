@@ -81,6 +81,21 @@ pub(crate) struct LeafTargets {
 }
 
 impl LeafTargets {
+    /// Returns the table with the targets that `targets` gives for each leaf of each value of `body`.
+    pub fn build(
+        body: &Body,
+        leaves: &FlatTypes,
+        targets: impl Fn(Value, usize) -> Vec<CellRef>,
+    ) -> LeafTargets {
+        let positions = LeafPositions::of(body, leaves);
+        let values = body.values.iter();
+        let lists = values.flat_map(|(value, data)| {
+            let count = leaves.get(data.ty).len();
+            (0..count).map(move |leaf| (value, leaf))
+        });
+        let lists = lists.map(|(value, leaf)| targets(value, leaf));
+        LeafTargets::new(positions, lists)
+    }
     fn new(positions: LeafPositions, lists: impl Iterator<Item = Vec<CellRef>>) -> LeafTargets {
         let (mut start, mut list) = (Vec::with_capacity(positions.count() + 1), Vec::new());
         for mut targets in lists {

@@ -148,20 +148,40 @@ impl CopyCycles {
 
 /// Reduces the modulus of alias sets in a cycle of copies to the shift of the cycle.
 pub(crate) fn collapse_copy_cycles(classes: &mut AliasSetUnifier, copies: &[Copy]) {
-    let mut circles = CopyCycles::default();
-    let far = |copy: &&Copy| copy.size_bytes.is_none_or(|size| size > CARRIED_MAX_BYTES);
-    for copy in copies.iter().filter(far) {
-        let (to, from) = (classes.find_raw(copy.to), classes.find_raw(copy.from));
-        let (a, b) = (circles.of(to.node), circles.of(from.node));
-        circles.join(a, to.offset, b, from.offset);
+    let far = copies.iter().filter(|copy| is_far(copy.size_bytes));
+    let ends: Vec<CopyEnds> = far
+        .map(|copy| {
+            let (to, from) = (classes.find_raw(copy.to), classes.find_raw(copy.from));
+            ((to.node, to.offset), (from.node, from.offset))
+        })
+        .collect();
+    for (node, period) in copy_periods(&ends) {
+        classes.add_stride(NodeOffset { node, offset: 0 }, period);
     }
-    for class in 0..circles.roots.len() {
-        let (root, _) = circles.find(class);
-        let period = i64::try_from(circles.period[root]).unwrap_or(1);
-        let start = NodeOffset {
-            node: circles.roots[class],
-            offset: 0,
-        };
-        classes.add_stride(start, period);
+}
+
+/// Node and offset of the destination, and of the source, of a copy.
+pub(crate) type CopyEnds = ((u32, i64), (u32, i64));
+
+/// Returns true if copies of this size may propagate offsets for very many rounds.
+pub(crate) fn is_far(size_bytes: Option<u64>) -> bool {
+    size_bytes.is_none_or(|size| size > CARRIED_MAX_BYTES)
+}
+
+/// Returns the periods of the nodes in cycles of copies, in bytes.
+pub(crate) fn copy_periods(copies: &[CopyEnds]) -> Vec<(u32, i64)> {
+    let mut cycles = CopyCycles::default();
+    for &((to, to_at), (from, from_at)) in copies {
+        let (a, b) = (cycles.of(to), cycles.of(from));
+        cycles.join(a, to_at, b, from_at);
     }
+    let mut found = Vec::new();
+    for number in 0..cycles.roots.len() {
+        let (root, _) = cycles.find(number);
+        let period = i64::try_from(cycles.period[root]).unwrap_or(1);
+        if period != 0 {
+            found.push((cycles.roots[number], period));
+        }
+    }
+    found
 }

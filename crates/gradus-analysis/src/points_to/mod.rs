@@ -6,6 +6,7 @@ pub(crate) mod constant_tables;
 pub(crate) mod constraints;
 pub(crate) mod external_calls;
 pub(crate) mod folds;
+pub(crate) mod inclusion;
 pub(crate) mod initializers;
 pub(crate) mod leaf_tables;
 pub(crate) mod memcpy;

@@ -9,7 +9,7 @@ use crate::points_to::constraints::ConstraintBuilder;
 use crate::points_to::union_find::{NodeOffset, gcd};
 use crate::scev::poly;
 use gradus_ir::externals::ExternalFn;
-use gradus_ir::{BinaryOp, CastOp, Flags, Op, OpKind, Value};
+use gradus_ir::{BinaryOp, Body, CastOp, Flags, Op, OpKind, Unit, Value};
 use std::collections::HashSet;
 
 /// A pointer moved by a pointer difference: `result = base + (to - from)`.
@@ -24,7 +24,7 @@ pub(crate) struct OffsetConstraint {
 /// Maximal depth of the definitions inspected by [`ConstraintBuilder::multiple_of`].
 const STEPS_DEPTH: u32 = 8;
 
-/// Maximal number of pending sums in [`ConstraintBuilder::is_never_an_address`].
+/// Maximal number of pending sums in [`is_never_an_address`].
 const SUMS_MAX: usize = 16;
 
 /// The integers `constant + multiple · n` for all integers n.
@@ -141,7 +141,8 @@ impl Solver<'_> {
 impl ConstraintBuilder<'_, '_> {
     pub(crate) fn addr(&mut self, op: Op) {
         let (body, unit) = (self.body, self.unit());
-        if body.has_uses(body.result(op)) && self.is_never_an_address(body.result(op)) {
+        if body.has_uses(body.result(op)) && is_never_an_address(self.unit(), body, body.result(op))
+        {
             return;
         }
         if poly::is_address_without_object(unit, body, body.operand(op, 0)) {
@@ -278,7 +279,7 @@ impl ConstraintBuilder<'_, '_> {
             (BinaryOp::Sub, None, Some(n)) => (a, n.wrapping_neg()),
             (BinaryOp::Mul | BinaryOp::UDiv | BinaryOp::SDiv, ..) => return,
             (BinaryOp::URem | BinaryOp::SRem, ..) => return,
-            _ if self.is_never_an_address(body.result(op)) => return,
+            _ if is_never_an_address(self.unit(), body, body.result(op)) => return,
             _ => {
                 for value in [a, b] {
                     if let Some(target) = self.target(value) {
@@ -293,37 +294,38 @@ impl ConstraintBuilder<'_, '_> {
             self.add_pointee(body.result(op), target.plus(offset));
         }
     }
-    /// Returns true if a value is a distance or an alignment and not an address. The only uses are
-    /// comparisons, divisions, products, shifts, truncations, casts to float, address indices and, for
-    /// integers, arguments of memory functions. A sum or difference with a constant may lie between.
-    fn is_never_an_address(&self, value: Value) -> bool {
-        use BinaryOp::{AShr, Add, LShr, Mul, SDiv, SRem, Shl, Sub, UDiv, URem};
-        let is_constant = |value| self.body.as_int(self.unit(), value).is_some();
-        let mut work = vec![value];
-        while let Some(value) = work.pop() {
-            let is_integer = !self.unit().types.is_ptr(self.body.ty(value));
-            for at in self.body.uses(value) {
-                let measures = match self.body.kind(at.op) {
-                    OpKind::ICmp(_) => true,
-                    OpKind::Cast(CastOp::SIToFP | CastOp::UIToFP | CastOp::Trunc) => true,
-                    OpKind::Binary(AShr | LShr | Mul | SDiv | SRem | Shl | UDiv | URem) => true,
-                    OpKind::Binary(Add | Sub) if work.len() < SUMS_MAX => {
-                        work.push(self.body.result(at.op));
-                        self.body.operands(at.op).any(is_constant)
-                    }
-                    OpKind::Addr { .. } => at.index > 0,
-                    OpKind::Call(_) | OpKind::Invoke(_) if is_integer => {
-                        let callee = self.unit().callee(self.body, at.op);
-                        let known = callee.and_then(|func| self.unit().known(func));
-                        matches!(known, Some(ExternalFn::Memory(_)))
-                    }
-                    _ => false,
-                };
-                if !measures {
-                    return false;
+}
+
+/// Returns true if a value is a distance or an alignment and not an address. The only uses are
+/// comparisons, divisions, products, shifts, truncations, casts to float, address indices and, for
+/// integers, arguments of memory functions. A sum or difference with a constant may lie between.
+pub(crate) fn is_never_an_address(unit: &Unit, body: &Body, value: Value) -> bool {
+    use BinaryOp::{AShr, Add, LShr, Mul, SDiv, SRem, Shl, Sub, UDiv, URem};
+    let is_constant = |value| body.as_int(unit, value).is_some();
+    let mut work = vec![value];
+    while let Some(value) = work.pop() {
+        let is_integer = !unit.types.is_ptr(body.ty(value));
+        for at in body.uses(value) {
+            let measures = match body.kind(at.op) {
+                OpKind::ICmp(_) => true,
+                OpKind::Cast(CastOp::SIToFP | CastOp::UIToFP | CastOp::Trunc) => true,
+                OpKind::Binary(AShr | LShr | Mul | SDiv | SRem | Shl | UDiv | URem) => true,
+                OpKind::Binary(Add | Sub) if work.len() < SUMS_MAX => {
+                    work.push(body.result(at.op));
+                    body.operands(at.op).any(is_constant)
                 }
+                OpKind::Addr { .. } => at.index > 0,
+                OpKind::Call(_) | OpKind::Invoke(_) if is_integer => {
+                    let callee = unit.callee(body, at.op);
+                    let known = callee.and_then(|func| unit.known(func));
+                    matches!(known, Some(ExternalFn::Memory(_)))
+                }
+                _ => false,
+            };
+            if !measures {
+                return false;
             }
         }
-        true
     }
+    true
 }

@@ -1,0 +1,116 @@
+//! Constraints and type evidence of loads, stores and parameters.
+
+use crate::points_to::inclusion::build::BodyBuilder;
+use crate::points_to::inclusion::constraints::{Constraint, NodeId};
+use crate::points_to::inclusion::objects::ObjectKey;
+use crate::types::lattice::{CellType, tbaa_type};
+use gradus_ir::{AttrValue, Op, TbaaTag, Type, TypeId, Value};
+
+/// Maximal number of pointers in an access that get cells of their own.
+const WORDS_MAX: u64 = 64;
+
+impl BodyBuilder<'_, '_> {
+    /// Adds the constraints of a load of `value` from `ptr`.
+    pub fn load(&mut self, op: Op, ptr: Value, value: Value) {
+        self.access(op, ptr, value, |to, ptr, bytes| Constraint::Load {
+            to,
+            ptr,
+            bytes,
+        });
+    }
+    /// Adds the constraints of a store of `value` to `ptr`.
+    pub fn store(&mut self, op: Op, ptr: Value, value: Value) {
+        self.access(op, ptr, value, |from, ptr, bytes| Constraint::Store {
+            ptr,
+            bytes,
+            from,
+        });
+    }
+    fn access(
+        &mut self,
+        op: Op,
+        ptr: Value,
+        value: Value,
+        constraint: impl Fn(NodeId, NodeId, i64) -> Constraint,
+    ) {
+        let unit = self.builder.unit;
+        let Some(place) = self.node(ptr) else {
+            unreachable!("the address of an access is a pointer");
+        };
+        let ty = self.body.ty(value);
+        let nodes = self.nodes(value);
+        let tag = self.body.ops[op].meta.and_then(|id| unit.meta(id).tbaa);
+        let tagged = tag.map_or(CellType::NOTHING, |tag| tbaa_type(unit, tag.access));
+        if let Some(tag) = tag {
+            self.note_tbaa_base(place, tag);
+        }
+        for (leaf, node) in nodes.into_iter().enumerate() {
+            let leaf = self.builder.leaves.get(ty)[leaf];
+            let at = leaf.offset_bytes as i64;
+            let mut seen = self.access_evidence(leaf.ty);
+            if seen.is_nothing() {
+                seen = tagged;
+            }
+            self.note_elements(place, at, leaf.ty, seen);
+            let Some(node) = node else { continue };
+            let word = unit.layout.pointer_bytes;
+            let bytes = unit.layout.store_bytes(unit, leaf.ty);
+            for k in 0..(bytes / word).clamp(1, WORDS_MAX) {
+                let at = at + (k * word) as i64;
+                self.builder.program.push(constraint(node, place, at));
+            }
+        }
+    }
+    /// Returns the evidence from an access of this scalar or vector type.
+    pub fn access_evidence(&self, ty: TypeId) -> CellType {
+        let types = &self.builder.unit.types;
+        match types.get(types.scalar(ty)) {
+            Type::Float(kind) => CellType::float(*kind),
+            Type::Ptr(_) => CellType::POINTER,
+            _ => CellType::NOTHING,
+        }
+    }
+    /// Records `seen` at every element of a scalar or vector of type `ty`, `at` bytes behind `place`.
+    pub fn note_elements(&mut self, place: NodeId, at: i64, ty: TypeId, seen: CellType) {
+        if seen.is_nothing() {
+            return;
+        }
+        let unit = self.builder.unit;
+        let (elem, count) = match *unit.types.get(ty) {
+            Type::Vector { elem, len, .. } => (elem, i64::from(len)),
+            _ => (ty, 1),
+        };
+        let bytes = unit.layout.store_bytes(unit, elem) as i64;
+        let cells = (0..count).map(|k| (place, at + k * bytes, seen));
+        self.builder.program.evidence.cells.extend(cells);
+    }
+    fn note_tbaa_base(&mut self, place: NodeId, tag: TbaaTag) {
+        if tag.base != tag.access {
+            let at = -(tag.offset_bytes as i64);
+            let bases = &mut self.builder.program.evidence.tbaa_bases;
+            bases.push((place, at, tag.base));
+        }
+    }
+    /// Adds the objects and types of parameters with `byval` and `sret` attributes.
+    pub fn params(&mut self) {
+        let unit = self.builder.unit;
+        let attrs = unit.attrs(unit.functions[self.func].attrs);
+        for (index, &param) in self.body.params().iter().enumerate() {
+            let named = |name| match attrs.param(index, name) {
+                Some(AttrValue::Type(ty)) => Some(*ty),
+                _ => None,
+            };
+            let Some(node) = self.node(param) else {
+                continue;
+            };
+            if let Some(ty) = named("byval") {
+                let key = ObjectKey::ByValue(self.func, index as u32, self.context);
+                let object = self.builder.objects.of(key);
+                self.builder.program.address(node, object, 0);
+                self.builder.declare(object, ty);
+            } else if let Some(ty) = named("sret") {
+                self.builder.program.evidence.sources.push((node, ty));
+            }
+        }
+    }
+}

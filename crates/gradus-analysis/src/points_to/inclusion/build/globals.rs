@@ -1,0 +1,74 @@
+//! Constraints of global variables: initial values and stores by other code.
+
+use crate::points_to::inclusion::build::Builder;
+use crate::points_to::inclusion::constraints::{Constraint, NodeId};
+use crate::points_to::inclusion::objects::{EXTERNAL, ObjectId, ObjectKey};
+use crate::types::lattice::CellType;
+use gradus_ir::{GlobalId, Linkage, Symbol, TypeId};
+
+impl Builder<'_> {
+    /// Records the declared type of an object.
+    pub fn declare(&mut self, object: ObjectId, ty: TypeId) {
+        let declared = &mut self.objects.get_mut(object).declared;
+        if !declared.contains(&(0, ty)) {
+            declared.push((0, ty));
+        }
+    }
+    /// Adds the initial contents of the call graph's globals.
+    pub(super) fn add_globals(&mut self) {
+        for &global in self.closure.globals() {
+            let object = self.objects.of(ObjectKey::Global(global));
+            let variable = &self.unit.globals[global];
+            self.declare(object, variable.ty);
+            self.objects.get_mut(object).has_unknown_content = !self.has_known_content(global);
+            let pointer = self.program.node();
+            self.program.address(pointer, object, 0);
+            for relocation in variable.init.iter().flat_map(|init| &init.relocations) {
+                let at = relocation.offset_bytes as i64;
+                let seen = (pointer, at, CellType::POINTER);
+                self.program.evidence.cells.push(seen);
+                let (target, offset) = self.symbol(relocation.target, relocation.addend);
+                self.store_address(pointer, at, target, offset);
+            }
+            if !variable.unparsed_symbols.is_empty() {
+                self.add_unparsed(pointer, &variable.unparsed_symbols);
+            }
+        }
+    }
+    fn symbol(&mut self, symbol: Symbol, addend: i64) -> (ObjectId, i64) {
+        match symbol {
+            Symbol::Func(func) => (self.objects.of(ObjectKey::Function(func)), 0),
+            Symbol::Global(to) => (self.objects.of(ObjectKey::Global(to)), addend),
+        }
+    }
+    fn store_address(&mut self, ptr: NodeId, bytes: i64, object: ObjectId, offset: i64) {
+        let from = self.program.node();
+        self.program.address(from, object, offset);
+        self.program.push(Constraint::Store { ptr, bytes, from });
+    }
+    /// An initializer that could not be read holds any of its symbols anywhere.
+    fn add_unparsed(&mut self, pointer: NodeId, named: &[Symbol]) {
+        self.program.push(Constraint::Escape { node: pointer });
+        self.store_address(pointer, 0, EXTERNAL, 0);
+        for &symbol in named {
+            let (object, _) = self.symbol(symbol, 0);
+            self.store_address(pointer, 0, object, 0);
+        }
+    }
+    /// Returns true if the initializer and the bodies of the call graph are the only sources of pointers in a
+    /// variable.
+    fn has_known_content(&self, global: GlobalId) -> bool {
+        let variable = &self.unit.globals[global];
+        let closed = variable.constant || variable.linkage == Linkage::Internal;
+        let by_others = |by: &Option<Symbol>| match by {
+            Some(Symbol::Func(func)) => !self.closure.contains(*func),
+            _ => true,
+        };
+        let how = self.unit.address_escapes(global);
+        let given = how.is_some_and(|how| {
+            let stores = how.pointers_stored_by.iter().chain(&how.stored_by);
+            stores.clone().any(by_others)
+        });
+        variable.defined && variable.unparsed_symbols.is_empty() && closed && !given
+    }
+}

@@ -1,0 +1,216 @@
+//! Layouts of objects: the array members that bound the movement of a pointer.
+//!
+//! A pointer that moves by an unknown multiple of a stride stays in the array member in which it starts, if the stride
+//! is the size of the elements. The members are known from declared types, from the structures that address
+//! computations name, and from the structures in TBAA tags. TBAA names no lengths; a member that is followed by a gap
+//! of several elements of its type is an array.
+//!
+//! The start of a structure is also the start of its first member. A pointer there may walk over the whole structure;
+//! such a movement has no bound.
+
+use crate::points_to::inclusion::objects::ObjectId;
+use crate::points_to::inclusion::solver::{FoldRequest, Solver};
+use crate::types::lattice::tbaa_type;
+use gradus_ir::{TbaaTypeId, Type, TypeId, Unit};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Maximal number of members of a structure that are inspected.
+const MEMBERS_MAX: usize = 1024;
+
+/// Start and end of an array member in bytes; [`i64::MAX`] is the end of a flexible array member.
+type Extent = (i64, i64);
+
+/// The known members of one object.
+#[derive(Clone, Debug, Default)]
+struct Members {
+    /// Array members of declared structures, with the sizes of the elements: of the array and of nested arrays.
+    arrays: BTreeMap<Extent, BTreeSet<u64>>,
+    /// Members by TBAA: offset, and the size of the member if it is a scalar of known size.
+    scalars: BTreeMap<i64, Option<u64>>,
+    /// Starts of structures.
+    structures: BTreeSet<i64>,
+}
+
+/// The known members of the objects.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Layouts {
+    members: BTreeMap<ObjectId, Members>,
+}
+
+impl Layouts {
+    /// Collects the layouts of the objects of a round.
+    pub fn of(solver: &Solver<'_>) -> Layouts {
+        let mut layouts = Layouts::default();
+        let mut seen = BTreeSet::new();
+        for (object, data) in solver.objects.iter() {
+            seen.extend(data.declared.iter().map(|&(at, ty)| (object, at, ty)));
+        }
+        for &(node, ty) in &solver.program.evidence.sources {
+            let places = solver.set(node).iter();
+            seen.extend(places.map(|place| (place.object, place.offset, ty)));
+        }
+        for (object, at, ty) in seen {
+            let members = layouts.members.entry(object).or_default();
+            members.declare(solver.unit, at, ty);
+        }
+        let mut seen = BTreeSet::new();
+        for &(node, at, base) in &solver.program.evidence.tbaa_bases {
+            let places = solver.set(node).iter();
+            seen.extend(places.map(|place| (place.object, place.offset.wrapping_add(at), base)));
+        }
+        for (object, at, base) in seen {
+            let members = layouts.members.entry(object).or_default();
+            members.add_tbaa(solver.unit, at, base);
+        }
+        layouts
+    }
+    /// Returns the array member in which the pointer of a request moves.
+    ///
+    /// Axiom: a pointer into an array member moves within this member, except at its edges. At the last element it may
+    /// be one element before the next array (`v - 1` with indices from 1), at the first element one element behind the
+    /// previous array (`end[-i]`); both arrays then count.
+    pub fn array_around(&self, request: FoldRequest) -> Option<Extent> {
+        let members = self.members.get(&request.object)?;
+        if members.structures.contains(&request.offset) {
+            return None;
+        }
+        let arrays = members.arrays(request.stride, request.forward);
+        let offset = request.offset;
+        let around = arrays
+            .iter()
+            .find(|(first, end)| (*first..*end).contains(&offset));
+        let &(mut first, mut end) = around?;
+        let next = offset.checked_add_unsigned(request.stride)?;
+        if let Some(behind) = arrays.iter().find(|array| next == end && array.0 == end) {
+            end = behind.1;
+        }
+        let is_start = offset == first && !request.forward;
+        if let Some(before) = arrays.iter().find(|array| is_start && array.1 == first) {
+            first = before.0;
+        }
+        Some((first, end))
+    }
+}
+
+impl Members {
+    /// Adds the array members of a type at `start`.
+    fn declare(&mut self, unit: &Unit, start: i64, ty: TypeId) {
+        let mut work = vec![(start, ty)];
+        let mut count = 0;
+        while let Some((at, ty)) = work.pop() {
+            count += 1;
+            let Type::Struct { fields, .. } = unit.types.get(ty) else {
+                continue;
+            };
+            if count > MEMBERS_MAX {
+                return;
+            }
+            self.structures.insert(at);
+            for (index, &field) in fields.iter().enumerate() {
+                let offset = unit.layout.field_offset_bytes(unit, ty, index as u64);
+                let first = at.wrapping_add(offset as i64);
+                match unit.types.get(field) {
+                    Type::Array { len, .. } if *len > 1 || index + 1 == fields.len() => {
+                        let size = unit.layout.size_bytes(unit, field) as i64;
+                        let end = if *len > 1 {
+                            first.wrapping_add(size)
+                        } else {
+                            i64::MAX
+                        };
+                        let sizes = self.arrays.entry((first, end)).or_default();
+                        sizes.extend(element_sizes(unit, field));
+                    }
+                    _ => work.push((first, field)),
+                }
+            }
+        }
+    }
+    /// Adds the members of a structure in a TBAA tag.
+    fn add_tbaa(&mut self, unit: &Unit, start: i64, base: TbaaTypeId) {
+        let mut work = vec![(start, base)];
+        let mut count = 0;
+        while let Some((at, ty)) = work.pop() {
+            count += 1;
+            if count > MEMBERS_MAX {
+                return;
+            }
+            let members = &unit.tbaa_types[ty].members;
+            // A scalar has its parent as only member.
+            if matches!(members.as_slice(), [] | [(0, _)]) && ty != base {
+                let size = scalar_size(unit, ty);
+                let known = self.scalars.entry(at).or_insert(size);
+                *known = known.filter(|known| Some(*known) == size);
+                continue;
+            }
+            self.structures.insert(at);
+            work.extend(
+                members
+                    .iter()
+                    .map(|(offset, member)| (at.wrapping_add(*offset as i64), *member)),
+            );
+        }
+    }
+    /// Returns the array members with elements of `stride` bytes, disjoint and ascending. An array of arrays is one
+    /// member, because a program may index an inner array beyond its end.
+    fn arrays(&self, stride: u64, forward: bool) -> Vec<Extent> {
+        let declared = self
+            .arrays
+            .iter()
+            .filter(|(_, sizes)| sizes.contains(&stride));
+        let mut list: Vec<Extent> = declared.map(|(extent, _)| *extent).collect();
+        let starts: BTreeSet<i64> = self
+            .scalars
+            .keys()
+            .chain(&self.structures)
+            .copied()
+            .collect();
+        for (&at, &size) in &self.scalars {
+            if size != Some(stride) || self.structures.contains(&at) {
+                continue;
+            }
+            match starts.range(at.saturating_add(1)..).next() {
+                Some(&next) if next.saturating_sub(at) >= 2 * stride as i64 => {
+                    list.push((at, next))
+                }
+                Some(_) => {}
+                // The last member may be a flexible array, if the pointer moves forward only.
+                None if forward => list.push((at, i64::MAX)),
+                None => {}
+            }
+        }
+        list.sort_unstable();
+        let mut merged: Vec<Extent> = Vec::new();
+        for (first, end) in list {
+            match merged.last_mut() {
+                Some(last) if first < last.1 => last.1 = last.1.max(end),
+                _ => merged.push((first, end)),
+            }
+        }
+        merged
+    }
+}
+
+/// Returns the sizes of the elements of an array and of the arrays in it.
+fn element_sizes(unit: &Unit, array: TypeId) -> Vec<u64> {
+    let (mut ty, mut sizes) = (array, Vec::new());
+    while let Type::Array { elem, .. } = *unit.types.get(ty) {
+        sizes.push(unit.layout.size_bytes(unit, elem));
+        ty = elem;
+    }
+    sizes
+}
+
+/// Returns the size of a scalar TBAA type in bytes, for floats, pointers and C's integers.
+fn scalar_size(unit: &Unit, ty: TbaaTypeId) -> Option<u64> {
+    let seen = tbaa_type(unit, ty);
+    if let Some(kind) = seen.float_kind() {
+        return Some(u64::from(kind.bits() / 8));
+    }
+    match unit.tbaa_types[ty].name.as_str() {
+        _ if seen.has_pointer() => Some(unit.layout.pointer_bytes),
+        "short" => Some(2),
+        "int" => Some(4),
+        "long" | "long long" => Some(8),
+        _ => None,
+    }
+}

@@ -1,0 +1,239 @@
+//! Abstract objects of the inclusion-based analysis: allocation sites, arguments, globals, and memory behind them.
+
+use crate::points_to::folds::Fold;
+use crate::points_to::inclusion::fold_growth::Folds;
+use gradus_ir::{FuncId, GlobalId, Op, TypeId};
+use std::collections::HashMap;
+
+/// An abstract object: an index of [`Objects`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct ObjectId(pub u32);
+
+/// All memory of unknown code, and every escaped object.
+pub(crate) const EXTERNAL: ObjectId = ObjectId(0);
+
+/// A set of locations in an object: `offset + stride · n` for any integer n that stays in the array around `offset`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Location {
+    pub object: ObjectId,
+    /// Offset in bytes.
+    pub offset: i64,
+    /// Distance of the locations in bytes; 0 for a single location.
+    pub stride: u64,
+}
+
+impl Location {
+    /// Returns the start of an object.
+    pub fn start(object: ObjectId) -> Location {
+        Location::at(object, 0)
+    }
+    /// Returns a single location.
+    pub fn at(object: ObjectId, offset: i64) -> Location {
+        Location {
+            object,
+            offset,
+            stride: 0,
+        }
+    }
+}
+
+/// A memory cell: an object and a normalised offset in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Cell {
+    pub object: ObjectId,
+    pub offset: i64,
+}
+
+/// A calling context of a function: the number of an instance (`contexts.rs`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Context(pub u32);
+
+/// Identity of an abstract object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum ObjectKey {
+    /// [`EXTERNAL`].
+    External,
+    /// Memory behind a parameter of a root.
+    Argument(FuncId, u32),
+    /// The callee's copy of a `byval` argument, in a context.
+    ByValue(FuncId, u32, Context),
+    /// An `alloca`, in a context.
+    Alloca(FuncId, Op, Context),
+    /// A call that allocates, in a context.
+    Heap(FuncId, Op, Context),
+    /// A global variable.
+    Global(GlobalId),
+    /// A function.
+    Function(FuncId),
+    /// The target of a call or an op that returns an address of external memory, in a context.
+    Returned(FuncId, Op, Context),
+    /// The target of a pointer in a cell of unknown content.
+    Behind(ObjectId, i64),
+}
+
+/// State of an object.
+#[derive(Clone, Debug)]
+pub(crate) struct Object {
+    pub key: ObjectKey,
+    pub folds: Folds,
+    /// True if sets hold normalised offsets of the object. Unreduced offsets name the members that accesses touch, but
+    /// a loop over an array has very many of them.
+    pub is_normalized: bool,
+    /// True if other code may have stored pointers in the object.
+    pub has_unknown_content: bool,
+    /// Declared types of the memory, with the offset of each.
+    pub declared: Vec<(i64, TypeId)>,
+}
+
+/// The objects of an analysis. Numbers are stable across rounds of the solver.
+#[derive(Clone, Debug)]
+pub(crate) struct Objects {
+    list: Vec<Object>,
+    number: HashMap<ObjectKey, ObjectId>,
+}
+
+/// Maximal number of elements that leave their array at one movement.
+const LEAVING_MAX: i64 = 32;
+
+/// Maximal number of cells of unknown content on the path to an object.
+const PATH_MAX: usize = 6;
+
+impl Objects {
+    /// Returns the table with [`EXTERNAL`] alone.
+    pub fn new() -> Objects {
+        let mut objects = Objects {
+            list: Vec::new(),
+            number: HashMap::new(),
+        };
+        let external = objects.of(ObjectKey::External);
+        let whole = Fold::of_whole_object(1);
+        objects.list[external.0 as usize].folds.insert(whole);
+        objects
+    }
+    /// Returns the object of a key; creates the object on first use.
+    pub fn of(&mut self, key: ObjectKey) -> ObjectId {
+        let next = ObjectId(self.list.len() as u32);
+        let id = *self.number.entry(key).or_insert(next);
+        if id == next {
+            let has_unknown_content = matches!(
+                key,
+                ObjectKey::Argument(..) | ObjectKey::Returned(..) | ObjectKey::Behind(..)
+            );
+            self.list.push(Object {
+                key,
+                folds: Folds::default(),
+                is_normalized: false,
+                has_unknown_content,
+                declared: Vec::new(),
+            });
+        }
+        id
+    }
+    /// Returns the object behind a cell of unknown content.
+    ///
+    /// A path that repeats an offset, such as the second `next` of a list, returns to the object of the first
+    /// occurrence. The number of objects is therefore finite.
+    pub fn behind(&mut self, holder: ObjectId, offset: i64) -> ObjectId {
+        let (mut at, mut length) = (holder, 0);
+        while let ObjectKey::Behind(outer, through) = self.get(at).key {
+            length += 1;
+            if through == offset || length >= PATH_MAX {
+                return at;
+            }
+            at = outer;
+        }
+        self.of(ObjectKey::Behind(holder, offset))
+    }
+    /// Returns an object.
+    pub fn get(&self, id: ObjectId) -> &Object {
+        &self.list[id.0 as usize]
+    }
+    /// Returns an object.
+    pub fn get_mut(&mut self, id: ObjectId) -> &mut Object {
+        &mut self.list[id.0 as usize]
+    }
+    /// Iterates over all objects.
+    pub fn iter(&self) -> impl Iterator<Item = (ObjectId, &Object)> {
+        let numbered = self.list.iter().enumerate();
+        numbered.map(|(index, object)| (ObjectId(index as u32), object))
+    }
+    /// Returns a location as sets hold it.
+    pub fn location(&self, at: Location) -> Location {
+        let data = self.get(at.object);
+        let offset = match data.key {
+            ObjectKey::Function(_) => 0,
+            _ if data.is_normalized => data.folds.normalize(at.offset),
+            _ => at.offset,
+        };
+        Location { offset, ..at }
+    }
+    /// Visits the locations `bytes` behind a location.
+    ///
+    /// A location with a stride is some element of an array. The array is the outermost fold whose stride divides the
+    /// stride of the location. A constant movement leads to another element, or out of the array from the elements at
+    /// its edge: `&nodes[i]` moved back to the structure that contains `nodes`. Returns the fold if too many elements
+    /// lead out; its range then has to include `bytes` more.
+    pub fn visit_moved(
+        &self,
+        from: Location,
+        bytes: i64,
+        mut visit: impl FnMut(Location),
+    ) -> Result<(), Fold> {
+        let moved = Location {
+            offset: from.offset.wrapping_add(bytes),
+            ..from
+        };
+        let data = self.get(from.object);
+        let folds = data.folds.list().iter();
+        let mut around = folds
+            .filter(|fold| fold.contains(from.offset) && from.stride.is_multiple_of(fold.stride));
+        let array = around
+            .next()
+            .filter(|_| from.stride != 0 && bytes != 0 && !data.is_normalized);
+        let Some(array) = array else {
+            // Not an error: a single location, or no array.
+            visit(self.location(moved));
+            return Ok(());
+        };
+        let offset = match array.contains(moved.offset) {
+            true => moved.offset,
+            false => array.normalize(moved.offset),
+        };
+        visit(Location { offset, ..from });
+        let Some((first, end)) = leaving(array, bytes) else {
+            // Not an error: the array covers the object on this side.
+            return Ok(());
+        };
+        let stride = array.stride as i64;
+        let start = first.wrapping_add(from.offset.wrapping_sub(first).rem_euclid(stride));
+        if end.saturating_sub(start) / stride > LEAVING_MAX {
+            return Err(*array);
+        }
+        for element in (start..end).step_by(array.stride as usize) {
+            visit(Location::at(from.object, element.wrapping_add(bytes)));
+        }
+        Ok(())
+    }
+    /// Returns the cell at a location.
+    pub fn cell(&self, at: Location) -> Cell {
+        Cell {
+            object: at.object,
+            offset: self.get(at.object).folds.normalize(at.offset),
+        }
+    }
+}
+
+/// Returns the range of the elements of an array that a movement takes out of the array.
+fn leaving(array: &Fold, bytes: i64) -> Option<(i64, i64)> {
+    match bytes < 0 {
+        true if array.first == Fold::NO_START => None,
+        true => {
+            let end = array.first.saturating_sub(bytes);
+            Some((array.first, array.end.map_or(end, |last| last.min(end))))
+        }
+        false => {
+            let end = array.end?;
+            Some((end.saturating_sub(bytes).max(array.first), end))
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! Results of the inclusion-based analysis: one alias set per object, the targets of each value, the callees of each
+//! indirect call, and the types that accesses observed.
+
+use crate::points_to::alias_sets::{
+    AliasSet, AliasSetId, AliasSets, CellRef, CopyBytes, MemoryOrigin,
+};
+use crate::points_to::inclusion::constraints::NodeId;
+use crate::points_to::inclusion::objects::{Location, ObjectId, ObjectKey};
+use crate::points_to::inclusion::solver::Solver;
+use crate::points_to::leaf_tables::LeafTargets;
+use crate::types::flat_aggregates::FlatTypes;
+use crate::types::lattice::{CellType, tbaa_members};
+use gradus_ir::{Entity, FuncId, Op, Type, TypeId, Value};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// Computes [`AliasSets::of`].
+pub(crate) fn results(solver: &Solver<'_>) -> AliasSets {
+    let unit = solver.unit;
+    let mut memory = AliasSets {
+        leaves: FlatTypes::of(unit),
+        copies_are_directed: true,
+        ..AliasSets::default()
+    };
+    for (object, data) in solver.objects.iter() {
+        memory.classes.push(AliasSet {
+            folds: data.folds.list().to_vec(),
+            origins: origin(&data.key).into_iter().collect(),
+            escaped: solver.escaped.contains(&object),
+            ..AliasSet::default()
+        });
+        if let ObjectKey::Global(global) = data.key {
+            memory
+                .globals
+                .insert(global, cell_ref(&Location::start(object)));
+        }
+    }
+    for (at, cell) in &solver.cells {
+        let targets = solver.set(*cell).iter().map(cell_ref).collect();
+        let words = &mut memory.classes[at.object.0 as usize].words;
+        words.entry(at.offset).or_default().targets = targets;
+    }
+    add_values(solver, &mut memory);
+    add_calls(solver, &mut memory);
+    add_copies(solver, &mut memory);
+    Evidence {
+        solver,
+        memory: &mut memory,
+    }
+    .add();
+    memory
+}
+
+fn cell_ref(at: &Location) -> CellRef {
+    CellRef {
+        class: AliasSetId::from_index(at.object.0 as usize),
+        offset_bytes: at.offset,
+    }
+}
+
+/// Returns the allocation site of an object. Memory behind unknown pointers has none.
+fn origin(key: &ObjectKey) -> Option<MemoryOrigin> {
+    match *key {
+        ObjectKey::External => Some(MemoryOrigin::Unknown),
+        ObjectKey::Argument(func, index) => Some(MemoryOrigin::Argument(func, index)),
+        ObjectKey::Alloca(func, op, _) => Some(MemoryOrigin::Alloca(func, op)),
+        ObjectKey::Heap(func, op, _) => Some(MemoryOrigin::Heap(func, op)),
+        ObjectKey::Global(global) => Some(MemoryOrigin::Global(global)),
+        ObjectKey::Function(func) => Some(MemoryOrigin::Function(func)),
+        ObjectKey::Returned(func, op, _) => Some(MemoryOrigin::External(func, op)),
+        ObjectKey::ByValue(..) | ObjectKey::Behind(..) => None,
+    }
+}
+
+/// Adds the targets of values and results: the union over the instances of each function.
+fn add_values(solver: &Solver<'_>, memory: &mut AliasSets) {
+    let mut instances: BTreeMap<FuncId, Vec<usize>> = BTreeMap::new();
+    for (index, instance) in solver.instances.list.iter().enumerate() {
+        instances.entry(instance.func).or_default().push(index);
+    }
+    for (func, indices) in instances {
+        let Some(body) = solver.unit.functions[func].body.as_deref() else {
+            unreachable!("the functions of the call graph have bodies");
+        };
+        let targets = |nodes: &mut dyn Iterator<Item = Option<NodeId>>| -> Vec<CellRef> {
+            let sets = nodes.flatten().map(|node| solver.set(node));
+            sets.flatten().map(cell_ref).collect()
+        };
+        let table = LeafTargets::build(body, &memory.leaves, |value: Value, leaf: usize| {
+            let mut nodes = indices
+                .iter()
+                .map(|&index| solver.slots[index].of(value)[leaf]);
+            targets(&mut nodes)
+        });
+        let count = solver.returns[indices[0]].len();
+        let returned = (0..count).map(|leaf| {
+            let mut nodes = indices.iter().map(|&index| solver.returns[index][leaf]);
+            let mut list = targets(&mut nodes);
+            list.sort_unstable();
+            list.dedup();
+            list
+        });
+        memory.returns.insert(func, returned.collect());
+        memory.functions.insert(func, table);
+    }
+}
+
+/// Adds the callees of indirect calls.
+fn add_calls(solver: &Solver<'_>, memory: &mut AliasSets) {
+    for (number, call) in solver.program.calls.iter().enumerate() {
+        let bound = solver.bound.get(&number).into_iter().flatten();
+        let (callees, unknown) = memory.callees.entry(call.at).or_default();
+        callees.extend(bound);
+        callees.sort_unstable();
+        callees.dedup();
+        *unknown |= solver.unknown_calls.contains(&number);
+    }
+}
+
+/// Adds the byte copies: per op, the union over the instances.
+fn add_copies(solver: &Solver<'_>, memory: &mut AliasSets) {
+    /// Sources, destinations and size of the copies of an op.
+    type Ends = (BTreeSet<CellRef>, BTreeSet<CellRef>, Option<u64>);
+    let mut order: Vec<((FuncId, Op), Option<u64>)> = Vec::new();
+    let mut ends: HashMap<((FuncId, Op), Option<u64>), Ends> = HashMap::new();
+    for copy in &solver.program.copies {
+        let is_bound = copy.guard.is_none_or(|(number, func)| {
+            let bound = solver.bound.get(&number);
+            bound.is_some_and(|bound| bound.contains(&func))
+        });
+        if !is_bound {
+            continue;
+        }
+        let key = (copy.at, copy.size_bytes);
+        let (to, from, size) = ends.entry(key).or_insert_with(|| {
+            order.push(key);
+            Ends::default()
+        });
+        to.extend(solver.set(copy.to).iter().map(cell_ref));
+        from.extend(solver.set(copy.from).iter().map(cell_ref));
+        *size = copy.size_bytes;
+    }
+    for key in order {
+        let Some((to, from, size_bytes)) = ends.remove(&key) else {
+            unreachable!("each key has ends");
+        };
+        memory.copies.push(CopyBytes {
+            at: key.0,
+            to: to.into_iter().collect(),
+            from: from.into_iter().collect(),
+            size_bytes,
+        });
+    }
+}
+
+/// Adds the types that accesses observe and declarations name.
+struct Evidence<'s, 'a> {
+    solver: &'s Solver<'a>,
+    memory: &'s mut AliasSets,
+}
+
+impl Evidence<'_, '_> {
+    fn add(&mut self) {
+        let solver = self.solver;
+        for (object, data) in solver.objects.iter() {
+            for &(at, ty) in &data.declared {
+                self.declare(object, at, ty);
+            }
+        }
+        for &(node, ty) in &solver.program.evidence.sources {
+            for &Location { object, offset, .. } in solver.set(node) {
+                self.declare(object, offset, ty);
+            }
+        }
+        let mut bases = BTreeSet::new();
+        for &(node, at, base) in &solver.program.evidence.tbaa_bases {
+            for &Location { object, offset, .. } in solver.set(node) {
+                bases.insert((object, offset.wrapping_add(at), base));
+            }
+        }
+        for (object, start, base) in bases {
+            for (offset, seen) in tbaa_members(solver.unit, base) {
+                self.note(object, start.wrapping_add(offset as i64), seen.declared());
+            }
+        }
+        for &(node, at, seen) in &solver.program.evidence.cells {
+            for &location in solver.set(node) {
+                let mut places = Vec::new();
+                let moved = solver
+                    .objects
+                    .visit_moved(location, at, |place| places.push(place));
+                // A fold that should have grown has grown before the last round.
+                debug_assert!(moved.is_ok());
+                for place in places {
+                    self.note(place.object, place.offset, seen);
+                }
+            }
+        }
+        for &(at, stride) in &solver.steps {
+            let class = &mut self.memory.classes[at.object.0 as usize];
+            class.strides.push((at.offset, stride));
+        }
+        for class in &mut self.memory.classes {
+            if class.escaped {
+                class.words.entry(0).or_default();
+                for cell in class.words.values_mut() {
+                    cell.observed.add(&CellType::UNKNOWN_WRITE);
+                }
+            }
+        }
+    }
+    /// Records `seen` for a cell.
+    fn note(&mut self, object: ObjectId, offset: i64, seen: CellType) {
+        if seen.is_nothing() {
+            return;
+        }
+        let at = self.solver.objects.cell(Location::at(object, offset));
+        let class = &mut self.memory.classes[object.0 as usize];
+        class
+            .words
+            .entry(at.offset)
+            .or_default()
+            .observed
+            .add(&seen);
+        class.evidence.entry(offset).or_default().add(&seen);
+    }
+    /// Records the declared type of memory. Character arrays may hold any type (rustc declares all stack memory as
+    /// bytes).
+    fn declare(&mut self, object: ObjectId, start: i64, ty: TypeId) {
+        let unit = self.solver.unit;
+        let mut ty = ty;
+        while let Type::Array { elem, .. } = *unit.types.get(ty) {
+            ty = elem;
+        }
+        for leaf in self.memory.leaves.get(ty).to_vec() {
+            let scalar = unit.types.get(unit.types.scalar(leaf.ty));
+            let seen = match scalar {
+                Type::Float(kind) => CellType::float(*kind),
+                Type::Ptr(_) => CellType::POINTER,
+                Type::Int(bits) if *bits > 8 => CellType::INTEGER,
+                _ => continue,
+            };
+            let (elem, count) = match *unit.types.get(leaf.ty) {
+                Type::Vector { elem, len, .. } => (elem, i64::from(len)),
+                _ => (leaf.ty, 1),
+            };
+            let bytes = unit.layout.store_bytes(unit, elem) as i64;
+            for k in 0..count {
+                let at = start + leaf.offset_bytes as i64 + k * bytes;
+                self.note(object, at, seen.declared());
+            }
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! Tests of the inclusion-based analysis on programs in the text form of the IR.
+
+use crate::points_to::alias_sets::{AliasSets, CellRef, MemoryOrigin};
+use crate::points_to::inclusion::solve;
+use crate::{CallGraph, Callee};
+use gradus_ir::{FuncId, Op, OpKind, Unit, Value};
+
+/// The analysis of a program with root `@f`.
+struct Study {
+    unit: Unit,
+    memory: AliasSets,
+}
+
+impl Study {
+    fn of(text: &str) -> Study {
+        let unit: Unit = gradus_ir::parse(text, "f.gir").expect("the text is well formed");
+        let root = unit.function("f").expect("the function is defined");
+        let memory = solve(&unit, &CallGraph::of(&unit, &[root]), u32::MAX);
+        let memory = memory.expect("no limit");
+        Study { unit, memory }
+    }
+    fn func(&self, name: &str) -> FuncId {
+        self.unit.function(name).expect("the function is defined")
+    }
+    /// Returns the ops of a function, in program order.
+    fn ops(&self, name: &str) -> Vec<Op> {
+        let body = self.unit.functions[self.func(name)].body.as_deref();
+        let body = body.expect("the function has a body");
+        body.walk(body.root()).collect()
+    }
+    /// Returns the first result of op number `index` of a function.
+    fn value(&self, name: &str, index: usize) -> Value {
+        let body = self.unit.functions[self.func(name)].body.as_deref();
+        body.expect("the function has a body")
+            .result(self.ops(name)[index])
+    }
+    fn param(&self, name: &str, index: usize) -> Value {
+        let body = self.unit.functions[self.func(name)].body.as_deref();
+        body.expect("the function has a body").params()[index]
+    }
+    /// Describes the targets of a value: origin and normalised offset.
+    fn targets(&self, name: &str, value: Value) -> Vec<String> {
+        let targets = self.memory.targets(self.func(name), value);
+        self.describe(targets)
+    }
+    fn describe(&self, targets: &[CellRef]) -> Vec<String> {
+        let mut list: Vec<String> = targets.iter().map(|at| self.place(at)).collect();
+        list.sort();
+        list.dedup();
+        list
+    }
+    fn place(&self, at: &CellRef) -> String {
+        let set = self.memory.get(at.class);
+        let name = match set.origins.first() {
+            None => "behind".to_string(),
+            Some(MemoryOrigin::Argument(_, index)) => format!("arg{index}"),
+            Some(MemoryOrigin::Alloca(func, op)) => self.site("alloca", *func, *op),
+            Some(MemoryOrigin::Heap(func, op)) => self.site("heap", *func, *op),
+            Some(MemoryOrigin::Global(global)) => self.unit.globals[*global].name.clone(),
+            Some(MemoryOrigin::Function(func)) => self.unit.functions[*func].name.clone(),
+            Some(MemoryOrigin::External(..)) => "returned".to_string(),
+            Some(MemoryOrigin::Unknown) => "external".to_string(),
+        };
+        format!("{name}+{}", set.normalize_offset(at.offset_bytes))
+    }
+    /// Names an op by its position in its function.
+    fn site(&self, kind: &str, func: FuncId, op: Op) -> String {
+        let name = &self.unit.functions[func].name;
+        let ops = self.ops(name);
+        let index = ops.iter().position(|own| *own == op);
+        format!("{kind}.{name}.{}", index.expect("an op of the function"))
+    }
+    /// Returns the callees of the first indirect call of a function, and whether unknown code is among them.
+    fn callees(&self, name: &str) -> (Vec<String>, bool) {
+        let (func, ops) = (self.func(name), self.ops(name));
+        let body = self.unit.functions[func].body.as_deref();
+        let body = body.expect("the function has a body");
+        let closure = CallGraph::of(&self.unit, &[self.func("f")]);
+        let indirect = |op: &Op| {
+            let callee = closure.callee(&self.unit, body, *op);
+            matches!(callee, Some(Callee::Indirect(_)))
+        };
+        let call = ops.into_iter().find(indirect).expect("an indirect call");
+        let names = self.memory.callees(func, call).iter();
+        let names = names.map(|func| self.unit.functions[*func].name.clone());
+        (names.collect(), self.memory.may_call_unknown(func, call))
+    }
+}
+
+#[test]
+fn members_through_one_parameter_stay_separate() {
+    let study = Study::of(
+        "declare @malloc(i64) -> ptr\n\
+         func @put(%to: ptr, %what: ptr) {\nstore %what, %to\nreturn\n}\n\
+         func @get(%from: ptr) -> ptr {\n%p = load %from -> ptr\nreturn %p\n}\n\
+         func @f(%x: ptr, %y: ptr) {\n\
+         %r = call @malloc(32)\n%a = addr i8, %r, 8\n%b = addr i8, %r, 16\n\
+         call @put(%a, %x)\ncall @put(%b, %y)\n\
+         %p = load %a -> ptr\n%q = call @get(%b)\n%n = load %r -> ptr\nreturn\n}\n",
+    );
+    assert_eq!(study.targets("f", study.value("f", 1)), ["heap.f.0+8"]);
+    assert_eq!(study.targets("f", study.value("f", 5)), ["arg0+0"]);
+    assert_eq!(study.targets("f", study.value("f", 6)), ["arg1+0"]);
+    assert!(study.targets("f", study.value("f", 7)).is_empty());
+    assert_eq!(
+        study.targets("put", study.param("put", 0)),
+        ["heap.f.0+16", "heap.f.0+8"]
+    );
+}
+
+#[test]
+fn index_in_array_member_stays_in_the_member() {
+    let study = Study::of(
+        "declare @malloc(i64) -> ptr\n\
+         func @f(%x: ptr, %y: ptr, %n: i64) {\n\
+         %r = call @malloc(48)\n\
+         store %y, %r\n\
+         %at = addr {ptr, [4 x ptr], i64}, %r, 0, i32 1, %n\nstore %x, %at\n\
+         %before = addr i8, %at, -8\n%p = load %before -> ptr\n\
+         %head = load %r -> ptr\n\
+         %tail = addr i8, %r, 40\n%q = load %tail -> ptr\nreturn\n}\n",
+    );
+    assert_eq!(study.targets("f", study.value("f", 2)), ["heap.f.0+8"]);
+    // The element before the first is the member before the array.
+    let before = study.targets("f", study.value("f", 5));
+    assert_eq!(before, ["arg0+0", "arg1+0"]);
+    assert_eq!(study.targets("f", study.value("f", 6)), ["arg1+0"]);
+    assert!(study.targets("f", study.value("f", 8)).is_empty());
+}
+
+#[test]
+fn index_without_known_array_reaches_the_whole_object() {
+    let study = Study::of(
+        "declare @malloc(i64) -> ptr\n\
+         func @f(%x: ptr, %n: i64) {\n\
+         %r = call @malloc(48)\n%second = addr i8, %r, 8\n\
+         %at = addr ptr, %second, %n\nstore %x, %at\n\
+         %head = load %r -> ptr\nreturn\n}\n",
+    );
+    assert_eq!(study.targets("f", study.value("f", 4)), ["arg0+0"]);
+}
+
+#[test]
+fn copies_have_a_direction() {
+    let study = Study::of(
+        "declare @memcpy(ptr, ptr, i64) -> ptr\n\
+         global @blank: {i64, ptr} internal = zero 16\n\
+         func @f(%x: ptr) {\n\
+         %a = alloca [16 x i8], 1\n\
+         %c = call @memcpy(%a, @blank, 16)\n\
+         %at = addr i8, %a, 8\nstore %x, %at\n\
+         %other = alloca [16 x i8], 1\n%d = call @memcpy(%other, %a, 16)\n\
+         %there = addr i8, %other, 8\n%p = load %there -> ptr\n\
+         %same = addr i8, @blank, 8\n%q = load %same -> ptr\nreturn\n}\n",
+    );
+    assert_eq!(study.targets("f", study.value("f", 7)), ["arg0+0"]);
+    assert!(study.targets("f", study.value("f", 9)).is_empty());
+}
+
+#[test]
+fn list_of_the_caller_has_finitely_many_objects() {
+    let study = Study::of(
+        "func @f(%list: ptr, %n: i64) -> ptr {\n\
+         %end = for %i < %n iter(%at = %list) {\n\
+         %link = addr i8, %at, 8\n%next = load %link -> ptr\nyield %next\n}\n\
+         return %end\n}\n",
+    );
+    let end = study.value("f", 0);
+    assert_eq!(study.targets("f", end), ["arg0+0", "behind+0"]);
+}
+
+#[test]
+fn bits_of_addresses_are_no_addresses() {
+    let study = Study::of(
+        "func @f(%x: ptr, %n: i64) -> i64 {\n\
+         %a = ptrtoint %x -> i64\n%low = and %a, 7\n%high = lshr %a, 3\n%next = add %a, 24\n\
+         %p = inttoptr %next -> ptr\n%q = inttoptr %high -> ptr\nreturn %low\n}\n",
+    );
+    assert!(study.targets("f", study.value("f", 1)).is_empty());
+    assert!(study.targets("f", study.value("f", 2)).is_empty());
+    assert_eq!(study.targets("f", study.value("f", 4)), ["arg0+24"]);
+    assert_eq!(study.targets("f", study.value("f", 5)), ["returned+0"]);
+}
+
+#[test]
+fn unknown_code_is_a_flag() {
+    let study = Study::of(
+        "declare @unknown(ptr)\ndeclare @malloc(i64) -> ptr\n\
+         func @f(%x: ptr) {\n\
+         %a = call @malloc(16)\n%b = call @malloc(16)\n%c = call @malloc(16)\n\
+         store %b, %a\ncall @unknown(%a)\n\
+         %p = load %a -> ptr\n%q = load %c -> ptr\nreturn\n}\n",
+    );
+    assert_eq!(
+        study.targets("f", study.value("f", 5)),
+        ["external+0", "heap.f.1+0"]
+    );
+    assert!(study.targets("f", study.value("f", 6)).is_empty());
+    let escaped = |index: usize| {
+        let target = study
+            .memory
+            .targets(study.func("f"), study.value("f", index))[0];
+        study.memory.escaped(target.class)
+    };
+    assert_eq!([0, 1, 2].map(escaped), [true, true, false]);
+}
+
+#[test]
+fn allocation_wrapper_has_an_object_per_call() {
+    let study = Study::of(
+        "declare @malloc(i64) -> ptr\n\
+         func @inner(%n: i64) -> ptr {\n%p = call @malloc(%n)\nreturn %p\n}\n\
+         func @grab(%n: i64) -> ptr {\n%p = call @inner(%n)\nreturn %p\n}\n\
+         func @f(%x: ptr) {\n%a = call @grab(8)\n%b = call @grab(8)\nstore %x, %a\n\
+         %p = load %a -> ptr\n%q = load %b -> ptr\nreturn\n}\n",
+    );
+    assert_eq!(study.targets("f", study.value("f", 3)), ["arg0+0"]);
+    assert!(study.targets("f", study.value("f", 4)).is_empty());
+}
+
+#[test]
+fn callees_come_from_the_called_cell() {
+    let study = Study::of(
+        "declare @malloc(i64) -> ptr\n\
+         func @one(%x: ptr) {\nreturn\n}\nfunc @two(%x: ptr) {\nreturn\n}\n\
+         func @f(%x: ptr) {\n%t = call @malloc(16)\n%at = addr i8, %t, 8\n\
+         store @one, %t\nstore @two, %at\n%g = load %at -> ptr\n\
+         call %g(%x) : fn(ptr) -> void\nreturn\n}\n",
+    );
+    assert_eq!(study.callees("f"), (vec!["two".to_string()], false));
+    assert!(study.targets("one", study.param("one", 0)).is_empty());
+    assert_eq!(study.targets("two", study.param("two", 0)), ["arg0+0"]);
+}
+
+#[test]
+fn callee_from_the_caller_is_unknown() {
+    let study = Study::of(
+        "func @one(%x: ptr) {\nreturn\n}\n\
+         global @keep: ptr = zero 8 relocations(0: @one)\n\
+         func @f(%x: ptr, %to: ptr) {\ncall %to(%x) : fn(ptr) -> void\n\
+         %g = load @keep -> ptr\nreturn\n}\n",
+    );
+    assert_eq!(study.callees("f"), (vec!["one".to_string()], true));
+    let x = study.memory.targets(study.func("f"), study.param("f", 0))[0];
+    assert!(study.memory.escaped(x.class));
+}
+
+#[test]
+fn moved_block_keeps_contents_and_differences() {
+    let study = Study::of(
+        "declare @malloc(i64) -> ptr\ndeclare @realloc(ptr, i64) -> ptr\n\
+         func @f(%x: ptr, %n: i64) {\n%a = call @malloc(16)\n%at = addr i8, %a, 8\n\
+         store %x, %at\n%b = call @realloc(%a, 32)\n%there = addr i8, %b, 8\n\
+         %p = load %there -> ptr\n\
+         %u = ptrtoint %at -> i64\n%v = ptrtoint %a -> i64\n%d = sub %u, %v\n\
+         %end = addr i8, %x, %d\nreturn\n}\n",
+    );
+    assert_eq!(study.targets("f", study.value("f", 5)), ["arg0+0"]);
+    assert_eq!(
+        study.targets("f", study.value("f", 9)),
+        ["arg0+0", "arg0+8"]
+    );
+}
+
+#[test]
+fn pointer_before_an_array_reaches_both_neighbours() {
+    let study = Study::of(
+        "declare @malloc(i64) -> ptr\n\
+         func @f(%x: ptr, %y: ptr, %n: i64) {\n\
+         %r = call @malloc(64)\n\
+         %a = addr {[4 x ptr], [4 x ptr]}, %r, 0, i32 0, %n\nstore %y, %a\n\
+         %last = addr i8, %r, 24\n\
+         %b = addr ptr, %last, %n\nstore %x, %b\n\
+         %p = load %r -> ptr\nreturn\n}\n",
+    );
+    let both = study.value("f", 6);
+    assert_eq!(study.targets("f", both), ["arg0+0", "arg1+0"]);
+    assert!(matches!(
+        study.unit.functions[study.func("f")].body.as_deref(),
+        Some(body) if matches!(body.kind(study.ops("f")[6]), OpKind::Load(_))
+    ));
+}
