@@ -5,7 +5,7 @@
 //! `return` as far as the language permits, and in the cases of a `switch` with fall-through. Indices into
 //! shared memory wrap around zero, as constants and as variables. Finished threads exit. The threads of a
 //! warp communicate in lockstep through volatile shared memory, whose size is static or given by the
-//! launch. On the host all threads read before any thread writes. No two threads race otherwise. A barrier
+//! launch. Launches of one kernel give several sizes, and the kernel accesses the last row of the memory. On the host all threads read before any thread writes. No two threads race otherwise. A barrier
 //! depends only on uniform values.
 //!
 //! `GRADUS_FUZZ` is the number of programs, `GRADUS_FUZZ_SEED` the first seed (`cargo xtask fuzz --cuda`).
@@ -36,7 +36,7 @@ struct Block {
     std::mutex mutex;
     std::condition_variable met;
     int threads, here = 0, meeting = 0, some = 0, told = 0;
-    unsigned s[128];
+    unsigned s[192];
     void go() { here = 0, meeting++, told = some, some = 0, met.notify_all(); }
     int any(int holds)
     {
@@ -65,7 +65,7 @@ static int check(void (*device)(int, unsigned *), void (*host)(Block &, int, int
     unsigned *out;
     cudaMalloc(&out, found.size() * sizeof(unsigned));
     for (int x = 0; x < 6; x += 2) {
-        device<<<blocks, n, bytes>>>(x, out);
+        device<<<blocks, n, bytes * (1 + x / 2)>>>(x, out);
         if (cudaMemcpy(found.data(), out, found.size() * sizeof(unsigned), cudaMemcpyDeviceToHost) != cudaSuccess) return 1;
         for (int b = 0; b < blocks; b++) {
             Block block;
@@ -98,6 +98,8 @@ struct Writer {
     state: u64,
     /// The number of threads in a block.
     threads: u32,
+    /// Whether the launch gives the size of shared memory: one row of cells, or several.
+    dynamic: bool,
     lines: Vec<Line>,
     deep: usize,
     names: u32,
@@ -172,6 +174,9 @@ impl Writer {
 
     fn statement(&mut self, loops: &[String]) {
         self.budget -= 1;
+        if self.dynamic && self.below(5) == 0 {
+            return self.last_row();
+        }
         let nests = self.budget > 0 && loops.len() < DEPTH_MAX[usize::from(self.threads > 8)];
         match self.below(if nests { 18 } else { 9 }) {
             0 => {
@@ -219,6 +224,23 @@ impl Writer {
             11 | 12 => self.choice(loops),
             _ => self.loop_statement(loops),
         }
+    }
+
+    /// Emits accesses to the last row of shared memory, as numbers and as bytes of another name.
+    fn last_row(&mut self) {
+        let (own, by, more) = (
+            self.thread_dependent(),
+            1 + 2 * self.below(3),
+            self.below(10),
+        );
+        let (n, byte) = (self.threads, self.below(4));
+        self.line(&format!("s[N * (R - 1) + T] = {own};"));
+        self.line("SYNC;");
+        self.line(&format!("a += s[N * (R - 1) + (T * {by} + {more}) % {n}];"));
+        self.line(&format!(
+            "a ^= bytes[4 * (N * (R - 1) + (T + {more}) % {n}) + {byte}];"
+        ));
+        self.line("SYNC;");
     }
 
     /// Emits steps of a warp whose threads communicate through volatile memory.
@@ -372,6 +394,7 @@ fn program(seed: u64) -> String {
         let mut writer = Writer {
             state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(number + 1) << 40,
             threads: 0,
+            dynamic: false,
             lines: Vec::new(),
             deep: 0,
             names: 0,
@@ -380,14 +403,18 @@ fn program(seed: u64) -> String {
         writer.below(2);
         writer.threads = [4, 8, 16, 32, 32, 64][writer.below(6) as usize];
         writer.budget = 4 + writer.below(10) as i32;
-        let (n, dynamic) = (writer.threads, writer.below(2) == 0);
+        writer.dynamic = writer.below(2) == 0;
+        let (n, dynamic) = (writer.threads, writer.dynamic);
         writer.statements(&[], 3);
         let memory = match dynamic {
-            true => "extern __shared__ unsigned s[]".to_owned(),
+            true => {
+                "extern __shared__ unsigned s[]; extern __shared__ unsigned char bytes[]".to_owned()
+            }
             false => format!("__shared__ unsigned s[{n}]"),
         };
+        let rows = if dynamic { "1 + x / 2" } else { "1" };
         let begin = format!(
-            "    volatile unsigned *v = s;\n    const int N = {n};\n    unsigned a = T * 7 + B;\n    int u = x & 3;\n    s[T] = 0;\n"
+            "    volatile unsigned *v = s;\n    const int N = {n};\n    unsigned a = T * 7 + B;\n    int u = x & 3;\n    const int R = {rows};\n    for (int r = 0; r < R; r++) s[N * r + T] = 0;\n"
         );
         let (device, host) = (writer.text_for(true), writer.text_for(false));
         let end = "    out[B * N + T] = a;\n}\n";
@@ -395,7 +422,7 @@ fn program(seed: u64) -> String {
             all,
             "__global__ void device{number}(int x, unsigned *out)\n{{\n    {memory};\n    const int T = threadIdx.x, B = blockIdx.x;\n\
              {begin}    __syncthreads();\n{device}{end}\
-             static void host{number}(Block &block, int T, int B, int x, unsigned *out)\n{{\n    unsigned *s = block.s;\n\
+             static void host{number}(Block &block, int T, int B, int x, unsigned *out)\n{{\n    unsigned *s = block.s;\n    unsigned char *bytes = (unsigned char *)s;\n\
              {begin}    block.sync();\n{host}{end}"
         );
         let bytes = if dynamic { 4 * n } else { 0 };
