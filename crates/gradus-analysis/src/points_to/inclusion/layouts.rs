@@ -74,7 +74,7 @@ impl Layouts {
         if members.structures.contains(&request.offset) {
             return None;
         }
-        let arrays = members.arrays(request.stride, request.forward);
+        let arrays = members.arrays(request);
         let offset = request.offset;
         let around = arrays
             .iter()
@@ -152,7 +152,8 @@ impl Members {
     }
     /// Returns the array members with elements of `stride` bytes, disjoint and ascending. An array of arrays is one
     /// member, because a program may index an inner array beyond its end.
-    fn arrays(&self, stride: u64, forward: bool) -> Vec<Extent> {
+    fn arrays(&self, request: FoldRequest) -> Vec<Extent> {
+        let stride = request.stride;
         let declared = self
             .arrays
             .iter()
@@ -173,8 +174,8 @@ impl Members {
                     list.push((at, next))
                 }
                 Some(_) => {}
-                // The last member may be a flexible array, if the pointer moves forward only.
-                None if forward => list.push((at, i64::MAX)),
+                // The last member may be a flexible array, if the pointer moves forward from its start.
+                None if request.forward && request.offset == at => list.push((at, i64::MAX)),
                 None => {}
             }
         }

@@ -210,7 +210,9 @@ impl Evidence<'_, '_> {
     }
     /// Records `seen` for a cell.
     fn note(&mut self, object: ObjectId, offset: i64, seen: CellType) {
-        if seen.is_nothing() {
+        // No program accesses a function as data: a pointer with this target has another value there.
+        let is_function = matches!(self.solver.objects.get(object).key, ObjectKey::Function(_));
+        if seen.is_nothing() || is_function {
             return;
         }
         let at = self.solver.objects.cell(Location::at(object, offset));

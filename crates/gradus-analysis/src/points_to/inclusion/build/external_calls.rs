@@ -7,7 +7,9 @@ use crate::points_to::inclusion::build::BodyBuilder;
 use crate::points_to::inclusion::constraints::{Constraint, NodeId, Step};
 use crate::points_to::inclusion::objects::{EXTERNAL, ObjectKey};
 use crate::types::lattice::CellType;
-use gradus_ir::externals::{Effects, ExternalFn, MaskedFn, MemoryFn, MultiResultMathFn, SystemFn};
+use gradus_ir::externals::{
+    Effects, ExternalFn, IntFn, MaskedFn, MemoryFn, MultiResultMathFn, SystemFn,
+};
 use gradus_ir::{AttrValue, FuncId, Op, Value};
 
 impl BodyBuilder<'_, '_> {
@@ -187,6 +189,13 @@ impl BodyBuilder<'_, '_> {
             return;
         };
         if !self.builder.holds_address(self.body.ty(result)) {
+            return;
+        }
+        if let ExternalFn::Integer(integer) = known {
+            // Other integer functions yield lengths and bits, no addresses.
+            if let IntFn::Umax | IntFn::Umin | IntFn::Smax | IntFn::Smin = integer {
+                args.iter().for_each(|&arg| self.copy_any(arg, result));
+            }
             return;
         }
         let replaced = match known {
