@@ -20,6 +20,8 @@ pub(crate) struct Step {
     pub stride: u64,
     /// True if the multiple is known to be at least 0.
     pub forward: bool,
+    /// True if the pointer is incremented in a loop and may end one element behind the array.
+    pub passes_end: bool,
     /// The array member that the type of the address names, relative to the unmoved pointer: first byte and end. The
     /// end is absent if the array may be flexible.
     pub array: Option<(i64, Option<i64>)>,

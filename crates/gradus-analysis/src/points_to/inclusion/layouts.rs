@@ -2,20 +2,32 @@
 //!
 //! A pointer that moves by an unknown multiple of a stride stays in the array member in which it starts, if the stride
 //! is the size of the elements. The members are known from declared types, from the structures that address
-//! computations name, and from the structures in TBAA tags. TBAA names no lengths; a member that is followed by a gap
-//! of several elements of its type is an array.
+//! computations name, and from the structures in TBAA tags. TBAA names neither lengths nor elements: clang gives an array
+//! member the type of bytes. A member of bytes that is followed by a gap of several elements is an array.
 //!
 //! The start of a structure is also the start of its first member. A pointer there may walk over the whole structure;
 //! such a movement has no bound.
 
 use crate::points_to::inclusion::objects::ObjectId;
-use crate::points_to::inclusion::solver::{FoldRequest, Solver};
+use crate::points_to::inclusion::solver::Solver;
 use crate::types::lattice::tbaa_type;
 use gradus_ir::{TbaaTypeId, Type, TypeId, Unit};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximal number of members of a structure that are inspected.
 const MEMBERS_MAX: usize = 1024;
+
+/// A request for a fold that depends on the layout of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct FoldRequest {
+    pub object: ObjectId,
+    /// Offset of the pointer that moves.
+    pub offset: i64,
+    /// Constant part of the index, in bytes.
+    pub index: i64,
+    pub stride: u64,
+    pub forward: bool,
+}
 
 /// Start and end of an array member in bytes; [`i64::MAX`] is the end of a flexible array member.
 type Extent = (i64, i64);
@@ -25,8 +37,8 @@ type Extent = (i64, i64);
 struct Members {
     /// Array members of declared structures, with the sizes of the elements: of the array and of nested arrays.
     arrays: BTreeMap<Extent, BTreeSet<u64>>,
-    /// Members by TBAA: offset, and the size of the member if it is a scalar of known size.
-    scalars: BTreeMap<i64, Option<u64>>,
+    /// Members by TBAA: offset, and true if the member has the type of bytes.
+    scalars: BTreeMap<i64, bool>,
     /// Starts of structures.
     structures: BTreeSet<i64>,
 }
@@ -137,9 +149,7 @@ impl Members {
             let members = &unit.tbaa_types[ty].members;
             // A scalar has its parent as only member.
             if matches!(members.as_slice(), [] | [(0, _)]) && ty != base {
-                let size = scalar_size(unit, ty);
-                let known = self.scalars.entry(at).or_insert(size);
-                *known = known.filter(|known| Some(*known) == size);
+                *self.scalars.entry(at).or_insert(true) &= tbaa_type(unit, ty).is_nothing();
                 continue;
             }
             self.structures.insert(at);
@@ -165,15 +175,18 @@ impl Members {
             .chain(&self.structures)
             .copied()
             .collect();
-        for (&at, &size) in &self.scalars {
-            if size != Some(stride) || self.structures.contains(&at) {
+        let step = i64::try_from(stride).unwrap_or(i64::MAX);
+        for (&at, &is_bytes) in &self.scalars {
+            if !is_bytes || stride == 1 || self.structures.contains(&at) {
                 continue;
             }
             match starts.range(at.saturating_add(1)..).next() {
-                Some(&next) if next.saturating_sub(at) >= 2 * stride as i64 => {
-                    list.push((at, next))
+                Some(next) => {
+                    let length = next.saturating_sub(at);
+                    if length >= step.saturating_mul(2) && length % step == 0 {
+                        list.push((at, *next));
+                    }
                 }
-                Some(_) => {}
                 // The last member may be a flexible array, if the pointer moves forward from its start.
                 None if request.forward && request.offset == at => list.push((at, i64::MAX)),
                 None => {}
@@ -199,19 +212,4 @@ fn element_sizes(unit: &Unit, array: TypeId) -> Vec<u64> {
         ty = elem;
     }
     sizes
-}
-
-/// Returns the size of a scalar TBAA type in bytes, for floats, pointers and C's integers.
-fn scalar_size(unit: &Unit, ty: TbaaTypeId) -> Option<u64> {
-    let seen = tbaa_type(unit, ty);
-    if let Some(kind) = seen.float_kind() {
-        return Some(u64::from(kind.bits() / 8));
-    }
-    match unit.tbaa_types[ty].name.as_str() {
-        _ if seen.has_pointer() => Some(unit.layout.pointer_bytes),
-        "short" => Some(2),
-        "int" => Some(4),
-        "long" | "long long" => Some(8),
-        _ => None,
-    }
 }

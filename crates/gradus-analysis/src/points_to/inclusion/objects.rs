@@ -167,12 +167,53 @@ impl Objects {
         };
         Location { offset, ..at }
     }
+    /// Returns the array of which a location is some element: the outermost fold whose stride divides the stride of the
+    /// location.
+    pub fn array_of(&self, at: Location) -> Option<Fold> {
+        let data = self.get(at.object);
+        let mut folds = data.folds.list().iter();
+        let array =
+            folds.find(|fold| fold.contains(at.offset) && at.stride.is_multiple_of(fold.stride))?;
+        (at.stride != 0 && !data.is_normalized).then_some(*array)
+    }
+    /// Returns the single locations that a location stands for, as starts of a block of `size_bytes`. Periodic memory
+    /// needs one of them. `None` if there are too many.
+    pub fn starts(&self, at: Location, size_bytes: Option<u64>) -> Option<Vec<Location>> {
+        let single = Location { stride: 0, ..at };
+        let bounds = self
+            .array_of(at)
+            .and_then(|array| Some((array, array.end?)));
+        let Some((array, end)) = bounds else {
+            // Not an error: a single location, or the rest of the object is periodic.
+            return Some(vec![single]);
+        };
+        let inside = at
+            .offset
+            .wrapping_sub(array.first)
+            .rem_euclid(array.stride as i64);
+        let within = |size: u64| inside.saturating_add_unsigned(size) <= array.stride as i64;
+        if size_bytes.is_some_and(within) {
+            return Some(vec![single]);
+        }
+        let first = array.first.wrapping_add(inside);
+        if end.saturating_sub(first) / array.stride as i64 > LEAVING_MAX {
+            return None;
+        }
+        let starts = (first..end).step_by(array.stride as usize);
+        Some(
+            starts
+                .map(|offset| Location::at(at.object, offset))
+                .collect(),
+        )
+    }
     /// Visits the locations `bytes` behind a location.
     ///
-    /// A location with a stride is some element of an array. The array is the outermost fold whose stride divides the
-    /// stride of the location. A constant movement leads to another element, or out of the array from the elements at
-    /// its edge: `&nodes[i]` moved back to the structure that contains `nodes`. Returns the fold if too many elements
-    /// lead out; its range then has to include `bytes` more.
+    /// A location with a stride is some element of an array ([`Objects::array_of`]). A constant movement leads to another
+    /// element, or out of the array from the elements at its edge: `&nodes[i]` moved back to the structure that contains
+    /// `nodes`.
+    ///
+    /// # Errors
+    /// Returns the fold if too many elements lead out; its range then has to include `bytes` more.
     pub fn visit_moved(
         &self,
         from: Location,
@@ -183,13 +224,7 @@ impl Objects {
             offset: from.offset.wrapping_add(bytes),
             ..from
         };
-        let data = self.get(from.object);
-        let folds = data.folds.list().iter();
-        let mut around = folds
-            .filter(|fold| fold.contains(from.offset) && from.stride.is_multiple_of(fold.stride));
-        let array = around
-            .next()
-            .filter(|_| from.stride != 0 && bytes != 0 && !data.is_normalized);
+        let array = self.array_of(from).filter(|_| bytes != 0);
         let Some(array) = array else {
             // Not an error: a single location, or no array.
             visit(self.location(moved));
@@ -200,14 +235,14 @@ impl Objects {
             false => array.normalize(moved.offset),
         };
         visit(Location { offset, ..from });
-        let Some((first, end)) = leaving(array, bytes) else {
+        let Some((first, end)) = leaving(&array, bytes) else {
             // Not an error: the array covers the object on this side.
             return Ok(());
         };
         let stride = array.stride as i64;
         let start = first.wrapping_add(from.offset.wrapping_sub(first).rem_euclid(stride));
         if end.saturating_sub(start) / stride > LEAVING_MAX {
-            return Err(*array);
+            return Err(array);
         }
         for element in (start..end).step_by(array.stride as usize) {
             visit(Location::at(from.object, element.wrapping_add(bytes)));

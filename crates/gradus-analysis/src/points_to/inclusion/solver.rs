@@ -13,7 +13,7 @@ use crate::points_to::folds::{Fold, visit_elements};
 use crate::points_to::inclusion::build::Builder;
 use crate::points_to::inclusion::constraints::{Constraint, NodeId, Program, Step};
 use crate::points_to::inclusion::contexts::Instances;
-use crate::points_to::inclusion::layouts::Layouts;
+use crate::points_to::inclusion::layouts::{FoldRequest, Layouts};
 use crate::points_to::inclusion::objects::{
     Cell, EXTERNAL, Location, ObjectId, ObjectKey, Objects,
 };
@@ -62,18 +62,6 @@ struct Transfer {
     to: Location,
     from: Location,
     size_bytes: Option<u64>,
-}
-
-/// A request for a fold that depends on the layout of an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct FoldRequest {
-    pub object: ObjectId,
-    /// Offset of the pointer that moves.
-    pub offset: i64,
-    /// Constant part of the index, in bytes.
-    pub index: i64,
-    pub stride: u64,
-    pub forward: bool,
 }
 
 /// The analysis of a call graph.
@@ -336,6 +324,15 @@ impl<'a> Solver<'a> {
         for there in self.moved(element, step.index) {
             self.add(to, there);
         }
+        if step.passes_end
+            && let Some(array) = self.objects.array_of(element)
+        {
+            // The pointer behind the last element, and before the first, addresses the neighbour.
+            let ends = [array.end, array.first.checked_sub_unsigned(step.stride)];
+            for end in ends.into_iter().flatten() {
+                self.add(to, Location::at(from.object, end));
+            }
+        }
     }
     /// Returns true if no fold covers an offset.
     fn is_exact(&self, object: ObjectId, offset: i64) -> bool {
@@ -531,8 +528,10 @@ impl Solver<'_> {
         cells.map(|(at, cell)| (*at, *cell))
     }
     fn transfer_all(&mut self, to: &[Location], from: &[Location], size_bytes: Option<u64>) {
-        for &to in to {
-            for &from in from {
+        let to = self.all_starts(to, size_bytes);
+        let from = self.all_starts(from, size_bytes);
+        for &to in &to {
+            for &from in &from {
                 self.transfer(Transfer {
                     to,
                     from,
@@ -540,6 +539,23 @@ impl Solver<'_> {
                 });
             }
         }
+    }
+    /// Returns the starts of blocks of `size_bytes` at locations.
+    fn all_starts(&mut self, places: &[Location], size_bytes: Option<u64>) -> Vec<Location> {
+        let mut list = Vec::new();
+        for &at in places {
+            if let Some(starts) = self.objects.starts(at, size_bytes) {
+                list.extend(starts);
+                continue;
+            }
+            // Many elements: the fold includes the memory that a block at the last element reaches.
+            if let Some(array) = self.objects.array_of(at) {
+                let end = size_bytes.and_then(|size| array.end?.checked_add_unsigned(size));
+                self.fold(at.object, Fold { end, ..array });
+            }
+            list.push(Location { stride: 0, ..at });
+        }
+        list
     }
     fn transfer(&mut self, transfer: Transfer) {
         let Transfer { to, from, .. } = transfer;

@@ -240,6 +240,7 @@ impl BodyBuilder<'_, '_> {
                     index: steps.constant,
                     stride: steps.multiple.unsigned_abs(),
                     forward: steps.forward,
+                    passes_end: false,
                     array: term
                         .array
                         .map(|(start, end)| (moved(start), end.map(moved))),
@@ -265,6 +266,7 @@ impl BodyBuilder<'_, '_> {
                 offset: 0,
                 index: 0,
                 stride: bytes.unsigned_abs(),
+                passes_end: true,
                 forward: bytes > 0,
                 array: None,
             },
@@ -280,6 +282,7 @@ impl BodyBuilder<'_, '_> {
                 index: 0,
                 stride: 1,
                 forward: false,
+                passes_end: false,
                 array: None,
             },
         });
@@ -377,6 +380,10 @@ impl BodyBuilder<'_, '_> {
         let (a, b) = (body.operand(op, 0), body.operand(op, 1));
         let (a_int, b_int) = (body.as_int(unit, a), body.as_int(unit, b));
         let moved = match (binary, a_int, b_int) {
+            // An integer of several words holds addresses at multiples of a word.
+            (BinaryOp::Shl | BinaryOp::LShr, ..) if unit.types.int_bits(body.ty(a)) > Some(64) => {
+                Some((a, 0))
+            }
             (BinaryOp::Add, None, Some(n)) => Some((a, n)),
             (BinaryOp::Add, Some(n), None) => Some((b, n)),
             (BinaryOp::Sub, None, Some(n)) => Some((a, n.wrapping_neg())),

@@ -151,6 +151,7 @@ impl BodyBuilder<'_, '_> {
                         index: 0,
                         stride,
                         forward: true,
+                        passes_end: false,
                         array: None,
                     },
                 });
@@ -252,6 +253,7 @@ impl BodyBuilder<'_, '_> {
                         index: 0,
                         stride: 1,
                         forward: true,
+                        passes_end: false,
                         array: None,
                     },
                 });

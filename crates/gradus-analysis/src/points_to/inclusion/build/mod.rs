@@ -259,6 +259,12 @@ impl<'a> BodyBuilder<'_, 'a> {
     }
     fn op(&mut self, op: Op) {
         let body = self.body;
+        for value in body.operands(op) {
+            // An address has targets also if no constraint reads it, such as the operand of `memset`.
+            if let Definition::Const(_) = body.values[value].def {
+                self.nodes(value);
+            }
+        }
         body.value_flows(op, |from, to| self.copy(from, to));
         match body.kind(op) {
             OpKind::Alloca(info) => {
