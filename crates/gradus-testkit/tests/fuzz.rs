@@ -166,8 +166,9 @@ fn derivatives_agree_three_ways() {
     check_derivatives(derive::check, 60, true, 10);
 }
 
-/// The permitted percentage of refused second derivatives.
-const SECOND_REFUSED: usize = 3;
+/// The permitted percentage of refused second derivatives. Derivatives copy blocks of their own between objects, and
+/// types do not flow back from the destination of a copy.
+const SECOND_REFUSED: usize = 5;
 
 #[test]
 fn hessian_vector_products_agree_with_differences() {
