@@ -20,6 +20,7 @@ mod constraints;
 mod contexts;
 mod fold_growth;
 mod layouts;
+mod nodes;
 mod objects;
 mod results;
 mod solver;
@@ -31,11 +32,12 @@ use crate::points_to::alias_sets::AliasSets;
 use crate::points_to::inclusion::solver::Solver;
 use gradus_ir::Unit;
 
-/// Computes [`AliasSets::of`]. Returns `None` for a program with more than `nodes_max` nodes.
+/// Computes [`AliasSets::of`]. Returns `None` for a program with more than `nodes_max` nodes, or with too much work.
 pub(crate) fn solve(unit: &Unit, closure: &CallGraph, nodes_max: u32) -> Option<AliasSets> {
     let builder = build::build(unit, closure);
     if builder.program.node_count > nodes_max {
         return None;
     }
-    Some(results::results(&Solver::solve(builder)))
+    let solver = Solver::solve(builder);
+    (!solver.is_exhausted()).then(|| results::results(&solver))
 }

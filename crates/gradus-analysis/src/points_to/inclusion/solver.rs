@@ -14,6 +14,7 @@ use crate::points_to::inclusion::build::Builder;
 use crate::points_to::inclusion::constraints::{Constraint, NodeId, Program, Step};
 use crate::points_to::inclusion::contexts::Instances;
 use crate::points_to::inclusion::layouts::{FoldRequest, Layouts};
+use crate::points_to::inclusion::nodes::{Move, Node};
 use crate::points_to::inclusion::objects::{
     Cell, EXTERNAL, Location, ObjectId, ObjectKey, Objects,
 };
@@ -29,32 +30,14 @@ const ROUNDS_MAX: u32 = 16;
 /// Maximal number of offsets of one object in one set. STRUCTURE of real programs needs some dozens.
 const OFFSETS_MAX: usize = 64;
 
+/// Maximal number of additions of a location to a set, over all rounds. Beyond it, the caller falls back to unification.
+const WORK_MAX: u64 = 4_000_000;
+
 /// Maximal number of cells of one object.
 const CELLS_MAX: usize = 1024;
 
 /// Maximal number of instances of a folded cell that one byte copy enumerates.
 const REPEATS_MAX: usize = 128;
-
-/// Movement along an edge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Move {
-    By(i64),
-    Step(Step),
-}
-
-/// A set of locations with its consequences.
-#[derive(Clone, Debug, Default)]
-struct Node {
-    set: BTreeSet<Location>,
-    delta: Vec<Location>,
-    is_queued: bool,
-    edges: Vec<(NodeId, Move)>,
-    known_edges: HashSet<(NodeId, Move)>,
-    /// Numbers of the constraints on this pointer.
-    uses: Vec<u32>,
-    /// True if unknown code obtains the locations.
-    escapes: bool,
-}
 
 /// A byte copy between two locations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -89,6 +72,7 @@ pub(crate) struct Solver<'a> {
     /// Movements of pointers by an unknown multiple of a stride: first location and stride in bytes.
     pub steps: BTreeSet<(Cell, u64)>,
     changed: BTreeSet<ObjectId>,
+    work_done: u64,
 }
 
 impl<'a> Solver<'a> {
@@ -116,12 +100,13 @@ impl<'a> Solver<'a> {
             requests: BTreeSet::new(),
             steps: BTreeSet::new(),
             changed: BTreeSet::new(),
+            work_done: 0,
         };
         for round in 0.. {
             solver.round();
             solver.answer_requests();
             solver.fold_copy_cycles();
-            if solver.changed.is_empty() {
+            if solver.changed.is_empty() || solver.is_exhausted() {
                 break;
             }
             if round >= ROUNDS_MAX {
@@ -135,6 +120,10 @@ impl<'a> Solver<'a> {
             }
         }
         solver
+    }
+    /// Returns true if the program needs too much work. The sets are then incomplete.
+    pub fn is_exhausted(&self) -> bool {
+        self.work_done > WORK_MAX
     }
     /// Returns the locations of a node.
     pub fn set(&self, node: NodeId) -> &BTreeSet<Location> {
@@ -213,6 +202,11 @@ impl<'a> Solver<'a> {
     }
     /// Adds a location to a node.
     fn add(&mut self, id: NodeId, location: Location) {
+        self.work_done += 1;
+        if self.is_exhausted() {
+            // The result is discarded.
+            return;
+        }
         let location = self.objects.location(location);
         if !self.node(id).set.insert(location) {
             return;
@@ -504,6 +498,9 @@ impl Solver<'_> {
             self.escape_cell(cell);
         }
         self.limit_cells(at.object);
+        if self.is_exhausted() {
+            return cell;
+        }
         for transfer in self.outgoing.get(&at.object).cloned().unwrap_or_default() {
             self.send(transfer, at.offset, cell);
         }
@@ -615,6 +612,7 @@ impl Solver<'_> {
         let folds = self.objects.get(start.object).folds.list();
         let covering = folds.iter().filter(|fold| fold.contains(offset));
         let stride = covering.map(|fold| fold.stride).fold(0, gcd);
+        self.work_done += 64;
         let mut places = Vec::new();
         let is_complete = visit_elements(folds, offset, &range, &mut |at| {
             places.push(at.wrapping_sub(start.offset));
