@@ -41,6 +41,8 @@ struct Members {
     scalars: BTreeMap<i64, bool>,
     /// Starts of structures.
     structures: BTreeSet<i64>,
+    /// True if the object has more members than were inspected.
+    is_partial: bool,
 }
 
 /// The known members of the objects.
@@ -83,7 +85,7 @@ impl Layouts {
     /// previous array (`end[-i]`); both arrays then count.
     pub fn array_around(&self, request: FoldRequest) -> Option<Extent> {
         let members = self.members.get(&request.object)?;
-        if members.structures.contains(&request.offset) {
+        if members.is_partial || members.structures.contains(&request.offset) {
             return None;
         }
         let arrays = members.arrays(request);
@@ -115,6 +117,7 @@ impl Members {
                 continue;
             };
             if count > MEMBERS_MAX {
+                self.is_partial = true;
                 return;
             }
             self.structures.insert(at);
@@ -144,6 +147,7 @@ impl Members {
         while let Some((at, ty)) = work.pop() {
             count += 1;
             if count > MEMBERS_MAX {
+                self.is_partial = true;
                 return;
             }
             let members = &unit.tbaa_types[ty].members;

@@ -4,7 +4,7 @@
 //! 2007), with difference propagation. Objects are never merged. Steps:
 //!
 //! 1. `build/` translates each op into constraints over nodes. A node stands for one leaf of a value.
-//! 2. `solver.rs` propagates locations along the constraints to a fixpoint. Memory cells become nodes on demand.
+//! 2. `solver/` propagates locations along the constraints to a fixpoint. Memory cells become nodes on demand.
 //! 3. Pointers that move by an unknown multiple of a stride ask for a fold of the object (`fold_growth.rs`). The solver runs
 //!    again with the new folds until no fold changes.
 //!

@@ -280,3 +280,36 @@ fn pointer_before_an_array_reaches_both_neighbours() {
         Some(body) if matches!(body.kind(study.ops("f")[6]), OpKind::Load(_))
     ));
 }
+
+#[test]
+fn large_value_reaches_every_pointer() {
+    let study = Study::of(
+        "declare @malloc(i64) -> ptr\n\
+         func @f(%x: ptr) {\n%a = call @malloc(800)\n%b = call @malloc(800)\n\
+         %last = addr i8, %a, 792\nstore %x, %last\n\
+         %all = load %a -> [100 x ptr]\nstore %all, %b\n\
+         %there = addr i8, %b, 792\n%p = load %there -> ptr\nreturn\n}\n",
+    );
+    assert_eq!(study.targets("f", study.value("f", 7)), ["arg0+0"]);
+}
+
+#[test]
+fn address_without_constraint_has_targets() {
+    let study = Study::of(
+        "declare @memset(ptr, i32, i64) -> ptr\nglobal @state: {f64, ptr} internal = zero 16\n\
+         func @f() {\n%a = call @memset(@state, i32 0, 16)\nreturn\n}\n",
+    );
+    let body = study.unit.functions[study.func("f")].body.as_deref();
+    let body = body.expect("the function has a body");
+    let state = body.operand(study.ops("f")[0], 1);
+    assert_eq!(study.targets("f", state), ["state+0"]);
+}
+
+#[test]
+fn too_many_nodes_fall_back_to_unification() {
+    let text = "func @f(%x: ptr) -> ptr {\n%p = load %x -> ptr\nreturn %p\n}\n";
+    let unit: Unit = gradus_ir::parse(text, "f.gir").expect("the text is well formed");
+    let closure = CallGraph::of(&unit, &[unit.function("f").expect("defined")]);
+    assert!(solve(&unit, &closure, 1).is_none());
+    assert!(solve(&unit, &closure, u32::MAX).is_some());
+}

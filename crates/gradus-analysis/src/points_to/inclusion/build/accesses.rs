@@ -1,7 +1,7 @@
 //! Constraints and type evidence of loads, stores and parameters.
 
 use crate::points_to::inclusion::build::BodyBuilder;
-use crate::points_to::inclusion::constraints::{Constraint, NodeId};
+use crate::points_to::inclusion::constraints::{Constraint, NodeId, Step};
 use crate::points_to::inclusion::objects::ObjectKey;
 use crate::types::lattice::{CellType, tbaa_type};
 use gradus_ir::{AttrValue, Op, TbaaTag, Type, TypeId, Value};
@@ -55,6 +55,23 @@ impl BodyBuilder<'_, '_> {
             let Some(node) = node else { continue };
             let word = unit.layout.pointer_bytes;
             let bytes = unit.layout.store_bytes(unit, leaf.ty);
+            if bytes / word > WORDS_MAX {
+                let words = self.builder.program.node();
+                self.builder.program.push(Constraint::Moved {
+                    to: words,
+                    from: place,
+                    step: Step {
+                        offset: at,
+                        index: 0,
+                        stride: word,
+                        forward: true,
+                        passes_end: false,
+                        array: Some((at, Some(at + bytes as i64))),
+                    },
+                });
+                self.builder.program.push(constraint(node, words, 0));
+                continue;
+            }
             for k in 0..(bytes / word).clamp(1, WORDS_MAX) {
                 let at = at + (k * word) as i64;
                 self.builder.program.push(constraint(node, place, at));

@@ -8,8 +8,11 @@
 //! rounds until no fold changes. Folds only grow, and after [`ROUNDS_MAX`] rounds a changed object counts bytes modulo
 //! 1.
 
+mod calls;
+mod copies;
+
 use crate::call_graph::CallGraph;
-use crate::points_to::folds::{Fold, visit_elements};
+use crate::points_to::folds::Fold;
 use crate::points_to::inclusion::build::Builder;
 use crate::points_to::inclusion::constraints::{Constraint, NodeId, Program, Step};
 use crate::points_to::inclusion::contexts::Instances;
@@ -18,6 +21,7 @@ use crate::points_to::inclusion::nodes::{Move, Node};
 use crate::points_to::inclusion::objects::{
     Cell, EXTERNAL, Location, ObjectId, ObjectKey, Objects,
 };
+use crate::points_to::inclusion::solver::copies::Transfer;
 use crate::points_to::leaf_tables::Slots;
 use crate::points_to::memcpy;
 use crate::points_to::union_find::gcd;
@@ -27,25 +31,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 /// Rounds before changed objects lose all offsets.
 const ROUNDS_MAX: u32 = 16;
 
-/// Maximal number of offsets of one object in one set. STRUCTURE of real programs needs some dozens.
+/// Maximal number of offsets of one object in one set. Structures of real programs need some dozens.
 const OFFSETS_MAX: usize = 64;
 
 /// Maximal number of additions of a location to a set, over all rounds. Beyond it, the caller falls back to unification.
 const WORK_MAX: u64 = 4_000_000;
-
-/// Maximal number of cells of one object.
-const CELLS_MAX: usize = 1024;
-
-/// Maximal number of instances of a folded cell that one byte copy enumerates.
-const REPEATS_MAX: usize = 128;
-
-/// A byte copy between two locations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Transfer {
-    to: Location,
-    from: Location,
-    size_bytes: Option<u64>,
-}
 
 /// The analysis of a call graph.
 pub(crate) struct Solver<'a> {
@@ -104,6 +94,7 @@ impl<'a> Solver<'a> {
         };
         for round in 0.. {
             solver.round();
+            solver.grow_for_accesses();
             solver.answer_requests();
             solver.fold_copy_cycles();
             if solver.changed.is_empty() || solver.is_exhausted() {
@@ -151,7 +142,7 @@ impl<'a> Solver<'a> {
             while let Some(node) = self.work.pop() {
                 self.propagate(node);
             }
-            if !self.apply_otherwise() {
+            if self.is_exhausted() || !self.apply_otherwise() {
                 break;
             }
         }
@@ -442,6 +433,17 @@ impl<'a> Solver<'a> {
             );
         }
     }
+    /// Lets the folds include every access: an access of numbers has no constraint.
+    fn grow_for_accesses(&mut self) {
+        let accesses: BTreeSet<(NodeId, i64)> = (self.program.evidence.cells.iter())
+            .map(|(node, at, _)| (*node, *at))
+            .collect();
+        for (node, at) in accesses {
+            for location in self.all(node) {
+                self.moved(location, at);
+            }
+        }
+    }
     /// Answers the requests of the round from the layouts of the objects.
     fn answer_requests(&mut self) {
         let requests = std::mem::take(&mut self.requests);
@@ -468,300 +470,13 @@ impl<'a> Solver<'a> {
             self.fold(request.object, fold);
         }
     }
-}
-
-/// Memory cells and byte copies.
-impl Solver<'_> {
-    /// Returns the cells `bytes` behind a location; none for [`EXTERNAL`] and functions.
-    fn cells_at(&mut self, at: Location, bytes: i64) -> Vec<NodeId> {
-        let data = self.objects.get(at.object);
-        if at.object == EXTERNAL || matches!(data.key, ObjectKey::Function(_)) {
-            return Vec::new();
-        }
-        let places = self.moved(at, bytes);
-        places.into_iter().map(|place| self.cell(place)).collect()
-    }
-    /// Returns the cell at a location.
-    fn cell(&mut self, at: Location) -> NodeId {
-        let at = self.objects.cell(at);
-        if let Some(&cell) = self.cells.get(&at) {
-            return cell;
-        }
-        let cell = NodeId(self.nodes.len() as u32);
-        self.nodes.push(Node::default());
-        self.cells.insert(at, cell);
-        if self.objects.get(at.object).has_unknown_content {
-            let behind = self.objects.behind(at.object, at.offset);
-            self.add(cell, Location::start(behind));
-        }
-        if self.escaped.contains(&at.object) {
-            self.escape_cell(cell);
-        }
-        self.limit_cells(at.object);
-        if self.is_exhausted() {
-            return cell;
-        }
-        for transfer in self.outgoing.get(&at.object).cloned().unwrap_or_default() {
-            self.send(transfer, at.offset, cell);
-        }
-        for transfer in self.incoming.get(&at.object).cloned().unwrap_or_default() {
-            self.receive(transfer, at.offset, cell);
-        }
-        cell
-    }
-    fn limit_cells(&mut self, object: ObjectId) {
-        let count = self.cell_count.entry(object).or_default();
-        *count += 1;
-        if *count > CELLS_MAX {
-            let offsets: Vec<i64> = self.cells_in(object).map(|(at, _)| at.offset).collect();
-            let steps = offsets.windows(2).map(|pair| pair[0].abs_diff(pair[1]));
-            self.fold(object, Fold::of_whole_object(steps.fold(0, gcd).max(1)));
-        }
-    }
-    /// Returns the cells of an object.
-    pub fn cells_in(&self, object: ObjectId) -> impl Iterator<Item = (Cell, NodeId)> {
-        let all = |offset| Cell { object, offset };
-        let cells = self.cells.range(all(i64::MIN)..=all(i64::MAX));
-        cells.map(|(at, cell)| (*at, *cell))
-    }
-    fn transfer_all(&mut self, to: &[Location], from: &[Location], size_bytes: Option<u64>) {
-        let to = self.all_starts(to, size_bytes);
-        let from = self.all_starts(from, size_bytes);
-        for &to in &to {
-            for &from in &from {
-                self.transfer(Transfer {
-                    to,
-                    from,
-                    size_bytes,
-                });
-            }
-        }
-    }
-    /// Returns the starts of blocks of `size_bytes` at locations.
-    fn all_starts(&mut self, places: &[Location], size_bytes: Option<u64>) -> Vec<Location> {
-        let mut list = Vec::new();
-        for &at in places {
-            if let Some(starts) = self.objects.starts(at, size_bytes) {
-                list.extend(starts);
-                continue;
-            }
-            // Many elements: the fold includes the memory that a block at the last element reaches.
-            if let Some(array) = self.objects.array_of(at) {
-                let end = size_bytes.and_then(|size| array.end?.checked_add_unsigned(size));
-                self.fold(at.object, Fold { end, ..array });
-            }
-            list.push(Location { stride: 0, ..at });
-        }
-        list
-    }
-    fn transfer(&mut self, transfer: Transfer) {
-        let Transfer { to, from, .. } = transfer;
-        let is_function = |object| matches!(self.objects.get(object).key, ObjectKey::Function(_));
-        if to == from || is_function(to.object) || is_function(from.object) {
-            return;
-        }
-        if !self.transfers.insert(transfer) {
-            return;
-        }
-        self.outgoing.entry(from.object).or_default().push(transfer);
-        self.incoming.entry(to.object).or_default().push(transfer);
-        let sources: Vec<_> = self.cells_in(from.object).collect();
-        for (at, cell) in sources {
-            self.send(transfer, at.offset, cell);
-        }
-        let goals: Vec<_> = self.cells_in(to.object).collect();
-        for (at, cell) in goals {
-            self.receive(transfer, at.offset, cell);
-        }
-    }
-    /// Copies a source cell to its places in the destination.
-    fn send(&mut self, transfer: Transfer, offset: i64, cell: NodeId) {
-        let Transfer { to, from, .. } = transfer;
-        let places = self.distances(from, offset, transfer);
-        if !places.is_empty() && to.object == EXTERNAL {
-            return self.escape_node(cell);
-        }
-        for distance in places {
-            let goal = self.cell(Location::at(to.object, to.offset.wrapping_add(distance)));
-            self.edge(cell, goal, Move::By(0));
-        }
-    }
-    /// Fills a destination cell from its places in the source.
-    fn receive(&mut self, transfer: Transfer, offset: i64, cell: NodeId) {
-        let Transfer { to, from, .. } = transfer;
-        let places = self.distances(to, offset, transfer);
-        if !places.is_empty() && from.object == EXTERNAL {
-            return self.add_external(cell);
-        }
-        for distance in places {
-            let source = self.cell(Location::at(
-                from.object,
-                from.offset.wrapping_add(distance),
-            ));
-            self.edge(source, cell, Move::By(0));
-        }
-    }
-    /// Returns the distances from `start`, within the copied range, at which the cell `offset` of the object lies.
-    ///
-    /// A folded cell lies at many distances. Beyond [`REPEATS_MAX`], the other end receives the fold instead.
-    fn distances(&mut self, start: Location, offset: i64, transfer: Transfer) -> Vec<i64> {
-        let size = transfer
-            .size_bytes
-            .map_or(i64::MAX, |n| i64::try_from(n).unwrap_or(i64::MAX));
-        let range = start.offset..start.offset.saturating_add(size);
-        let folds = self.objects.get(start.object).folds.list();
-        let covering = folds.iter().filter(|fold| fold.contains(offset));
-        let stride = covering.map(|fold| fold.stride).fold(0, gcd);
-        self.work_done += 64;
-        let mut places = Vec::new();
-        let is_complete = visit_elements(folds, offset, &range, &mut |at| {
-            places.push(at.wrapping_sub(start.offset));
-        });
-        if !is_complete || places.len() > REPEATS_MAX {
-            let other = if start == transfer.to {
-                transfer.from
-            } else {
-                transfer.to
-            };
-            let end = transfer
-                .size_bytes
-                .map(|_| other.offset.saturating_add(size));
-            let fold = Fold {
-                first: other.offset,
-                end,
-                stride: stride.max(1),
-            };
-            self.fold(other.object, fold);
-            places.truncate(REPEATS_MAX);
-        }
-        places
-    }
-}
-
-/// Unknown code and indirect calls.
-impl Solver<'_> {
-    fn escape_node(&mut self, id: NodeId) {
-        if !std::mem::replace(&mut self.node(id).escapes, true) {
-            for location in self.all(id) {
-                self.escape(location.object);
-            }
-        }
-    }
-    /// Lets unknown code read and write an object.
-    fn escape(&mut self, object: ObjectId) {
-        if !self.escaped.insert(object) {
-            return;
-        }
-        if let ObjectKey::Function(func) = self.objects.get(object).key {
-            return self.call_from_unknown(func);
-        }
-        let cells: Vec<NodeId> = self.cells_in(object).map(|(_, cell)| cell).collect();
-        for cell in cells {
-            self.escape_cell(cell);
-        }
-    }
-    fn escape_cell(&mut self, cell: NodeId) {
-        self.escape_node(cell);
-        self.add_external(cell);
-    }
-    fn call_from_unknown(&mut self, func: FuncId) {
-        let Some(context) = self.instances.shared_of(func) else {
-            // Not an error: a function without a body is itself unknown code.
-            return;
-        };
-        for node in self.params(func).into_iter().flatten().flatten() {
-            self.add_external(node);
-        }
-        for node in self.returns[context.0 as usize]
-            .clone()
-            .into_iter()
-            .flatten()
-        {
-            self.escape_node(node);
-        }
-    }
-    /// Returns the nodes of the leaves of each parameter of a function's shared instance.
-    fn params(&self, func: FuncId) -> Vec<Vec<Option<NodeId>>> {
-        let body = self.unit.functions[func].body.as_deref();
-        let (Some(body), Some(context)) = (body, self.instances.shared_of(func)) else {
-            // Not an error: a function without a body has no nodes.
-            return Vec::new();
-        };
-        let slots = &self.slots[context.0 as usize];
-        let params = body.params().iter();
-        params.map(|&param| slots.of(param).to_vec()).collect()
-    }
-    fn call(&mut self, number: usize, callees: &[Location]) {
-        for location in callees {
-            match self.objects.get(location.object).key {
-                ObjectKey::Function(func) => self.bind(number, func),
-                ObjectKey::External
-                | ObjectKey::Argument(..)
-                | ObjectKey::Returned(..)
-                | ObjectKey::Behind(..) => self.call_unknown(number),
-                // Data is no code: the pointer does not have this value at the call.
-                ObjectKey::ByValue(..)
-                | ObjectKey::Alloca(..)
-                | ObjectKey::Heap(..)
-                | ObjectKey::Global(_) => {}
-            }
-        }
-    }
-    /// Lets a call reach unknown code and every function of its type.
-    fn call_unknown(&mut self, number: usize) {
-        if !self.unknown_calls.insert(number) {
-            return;
-        }
-        let call = self.program.calls[number].clone();
-        for &func in self.closure.candidates(call.signature) {
-            self.bind(number, func);
-        }
-        for node in call.args.into_iter().flatten().flatten() {
-            self.escape_node(node);
-        }
-        for node in call.result.into_iter().flatten() {
-            self.add_external(node);
-        }
-    }
-    /// Connects a call with a callee.
-    fn bind(&mut self, number: usize, func: FuncId) {
-        let call = self.program.calls[number].clone();
-        if self.unit.functions[func].ty != call.signature {
-            return;
-        }
-        if !self.bound.entry(number).or_default().insert(func) {
-            return;
-        }
-        if let Some(own) = self.program.guarded.get(&(number, func)).cloned() {
-            for constraint in own {
-                self.constraints.push(constraint);
-                self.start(self.constraints.len() as u32 - 1);
-            }
-            return;
-        }
-        let Some(context) = self.instances.shared_of(func) else {
-            return self.call_unknown(number);
-        };
-        for (param, arg) in self.params(func).into_iter().zip(&call.args) {
-            for (to, from) in param.into_iter().zip(arg) {
-                if let (Some(to), Some(from)) = (to, from) {
-                    self.edge(*from, to, Move::By(0));
-                }
-            }
-        }
-        let returned = self.returns[context.0 as usize].clone();
-        for (from, to) in returned.into_iter().zip(&call.result) {
-            if let (Some(from), Some(to)) = (from, to) {
-                self.edge(from, *to, Move::By(0));
-            }
-        }
-    }
     /// Adds `result = base + (to - from)`.
     ///
     /// Two pointers into one object have the distance of their offsets, up to the folds. The sum `p + (q - p)` is `q`,
     /// in whatever object. Other differences between objects have no meaning in C. Null pointers have distance 0.
     fn difference(&mut self, result: NodeId, base: NodeId, to: NodeId, from: NodeId) {
         let (bases, tos, froms) = (self.all(base), self.all(to), self.all(from));
+        self.work_done += (bases.len() * tos.len() * froms.len()) as u64;
         for &base in &bases {
             self.add(result, base);
             let mut strides: BTreeMap<i64, u64> = BTreeMap::new();
