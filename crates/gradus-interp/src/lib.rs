@@ -22,6 +22,7 @@ mod tests;
 mod trap;
 mod values;
 
+pub use crate::state::access_trace::{AccessTrace, AllocationSite, TracedAccess};
 pub use crate::state::linearized_replay::{ReplayMode, ReplayStep};
 pub use crate::state::machine::{Machine, Options};
 pub use crate::values::value::{Address, Value};

@@ -182,6 +182,12 @@ impl Memory {
         }
     }
 
+    /// Returns start address and kind of the object around an address.
+    pub fn object_around(&self, address: u64) -> Option<(u64, ObjectKind)> {
+        let object = self.objects.get((address >> RANGE_BITS) as usize)?;
+        Some((object.base, object.place))
+    }
+
     /// Returns whether an address is inside or at the end of a live object.
     pub fn in_bounds(&self, address: u64) -> bool {
         let Some(object) = self.objects.get((address >> RANGE_BITS) as usize) else {

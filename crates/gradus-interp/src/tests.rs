@@ -1,5 +1,6 @@
 //! Tests of the interpreter: semantics and traps.
 
+mod access_trace;
 mod edges;
 mod memory;
 mod parallel;

@@ -22,12 +22,15 @@ impl Machine<'_> {
                     .memory
                     .allocate(text.len() as u64 + 1, 16, ObjectKind::Heap, true)?;
                 self.memory.initialize_bytes(to, &text)?;
+                self.trace_block(to);
                 Ok(Outcome::Value(Value::ptr(to)))
             }
             PosixMemalign => {
                 let (align, size) = (defined_arg(args, 1)?, defined_arg(args, 2)?);
                 let block = self.memory.allocate(size, align, ObjectKind::Heap, false)?;
+                self.trace_block(block);
                 self.store_result(defined_arg(args, 0)?, 8, &Value::ptr(block))?;
+                self.trace_argument(0, defined_arg(args, 0)?);
                 Ok(Outcome::Value(Value::Bits(0)))
             }
             Free | Delete | RustDealloc => {
@@ -43,12 +46,14 @@ impl Machine<'_> {
                 let (to, size) = (defined_arg(args, 0)?, defined_arg(args, 2)?);
                 self.check_access(to, size, AccessKind::Write)?;
                 self.memory.fill(to, &args[1], size)?;
+                self.trace_range(0, to, size);
                 Ok(copy_outcome(id, args, 0))
             }
             Bzero => {
                 let (to, size) = (defined_arg(args, 0)?, defined_arg(args, 1)?);
                 self.check_access(to, size, AccessKind::Write)?;
                 self.memory.fill(to, &Value::Bits(0), size)?;
+                self.trace_range(0, to, size);
                 Ok(Outcome::Nothing)
             }
             TapePush | TapeRelease => fault(
@@ -92,6 +97,7 @@ impl Machine<'_> {
         let block = self
             .memory
             .allocate(size, align, ObjectKind::Heap, allocation.zeroed)?;
+        self.trace_block(block);
         if let Some(index) = allocation.replaces {
             let old = Address(defined_arg(args, usize::from(index))?);
             if old.0 != 0 {
@@ -126,6 +132,8 @@ impl Machine<'_> {
         self.check_access(source, size, AccessKind::Read)?;
         self.check_access(target, size, AccessKind::Write)?;
         self.memory.copy(target, source, size)?;
+        self.trace_range(to, target, size);
+        self.trace_range(from, source, size);
         if id == MemoryFn::Mempcpy {
             return Ok(Outcome::Value(Value::Bits(target.wrapping_add(size))));
         }

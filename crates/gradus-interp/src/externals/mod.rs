@@ -8,6 +8,7 @@ pub(crate) mod openmp;
 pub(crate) mod vector;
 
 use crate::bytecode::code::CallSite;
+use crate::state::access_trace::AllocationSite;
 use crate::state::machine::Machine;
 use crate::trap::{Eval, TrapKind, fault};
 use crate::values::value::Value;
@@ -203,12 +204,11 @@ impl Machine<'_> {
             SystemFn::AssertFail => fault(TrapKind::Abort, "an assertion failed"),
             SystemFn::Errno => {
                 if self.errno.is_none() {
-                    self.errno = Some(self.memory.allocate(
-                        4,
-                        4,
-                        crate::memory::ObjectKind::Static,
-                        true,
-                    )?);
+                    let errno =
+                        self.memory
+                            .allocate(4, 4, crate::memory::ObjectKind::Static, true)?;
+                    self.trace_object(errno, AllocationSite::External);
+                    self.errno = Some(errno);
                 }
                 Ok(Outcome::Value(Value::ptr(self.errno.unwrap_or_default())))
             }
@@ -303,6 +303,7 @@ impl Machine<'_> {
                 let object =
                     self.memory
                         .allocate(size, 16, crate::memory::ObjectKind::Heap, false)?;
+                self.trace_block(object);
                 Ok(Outcome::Value(Value::ptr(object)))
             }
             ExceptionFn::Free => {

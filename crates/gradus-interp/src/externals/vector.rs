@@ -81,6 +81,7 @@ impl Machine<'_> {
         let lane_shape = Shape::Num(num);
         let mut loaded = Vec::new();
         let mut used = 0;
+        let mut traced = Vec::new();
         for i in 0..len {
             let Value::Bits(wanted) = mask_value.lane(i) else {
                 return fault(TrapKind::Undefined, "a mask is undefined");
@@ -110,10 +111,17 @@ impl Machine<'_> {
                 false => AccessKind::Read,
             };
             self.check_access(address, stride, kind)?;
+            // The pointer is the address of lane 0.
+            if i == 0 || matches!(id, Gather | Scatter) {
+                traced.push(address);
+            }
             match stores {
                 true => lane_shape.store(&mut self.memory, address, &args[0].lane(i))?,
                 false => loaded.push(lane_shape.load(&self.memory, address)?),
             }
+        }
+        for address in traced {
+            self.trace_argument(pointer, address);
         }
         Ok(match stores {
             true => Outcome::Nothing,

@@ -3,6 +3,7 @@
 use crate::bytecode::code::{CallSite, Callee, Instr};
 use crate::externals::Outcome;
 use crate::memory::ObjectKind;
+use crate::state::access_trace::AllocationSite;
 use crate::state::edge_trace::EdgeTrace;
 use crate::state::machine::Machine;
 use crate::state::strand::{At, Flow, Frame};
@@ -41,6 +42,7 @@ impl Machine<'_> {
                 .memory
                 .allocate(size, align, ObjectKind::Stack, false)?;
             self.strand.objects.push(copy);
+            self.trace_object(copy, AllocationSite::ByValue(func, index as u32));
             self.memory.copy(copy.0, *from, size)?;
             self.strand.regs[base + code.params[index] as usize] = Value::ptr(copy);
         }
@@ -64,6 +66,7 @@ impl Machine<'_> {
             let Some(func) = self.memory.function(address) else {
                 return fault(TrapKind::BadCall, "the called address is not a function");
             };
+            self.trace_indirect_call(func);
             callee = match self.unit.known(func) {
                 Some(known) if self.unit.functions[func].body.is_none() => {
                     Callee::Known(known, func)

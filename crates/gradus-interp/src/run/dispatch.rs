@@ -121,6 +121,7 @@ impl Machine<'_> {
                     Value::Bits(bits) => Value::Bits(bits & mask),
                     value => value,
                 };
+                self.trace_access(0, address);
                 self.set(at, *dst, value)
             }
             Instr::StoreBits {
@@ -137,6 +138,7 @@ impl Machine<'_> {
                 };
                 self.check_access(address, u64::from(*bytes), AccessKind::store(*atomic))?;
                 self.memory.write(address, *bytes as usize, &value)?;
+                self.trace_access(1, address);
                 Ok(Flow::Next)
             }
             Instr::Addr(info) => self.addr(at, info),

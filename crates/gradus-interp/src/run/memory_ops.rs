@@ -7,7 +7,7 @@ use crate::state::races::AccessKind;
 use crate::state::strand::{At, Flow};
 use crate::trap::{Eval, TrapKind, fault};
 use crate::values::arith::{apply_rmw, int_compare};
-use crate::values::value::Value;
+use crate::values::value::{Address, Value};
 use crate::values::value_layout::Shape;
 use gradus_ir::IntPredicate;
 
@@ -32,6 +32,7 @@ impl Machine<'_> {
                 let address = self.address(at, *ptr, *align)?;
                 self.check_access(address, shape.size_bytes(), AccessKind::load(*atomic))?;
                 let value = shape.load(&self.memory, address)?;
+                self.trace_access(0, address);
                 self.set(at, *dst, value)
             }
             Instr::Store {
@@ -45,6 +46,7 @@ impl Machine<'_> {
                 self.check_access(address, shape.size_bytes(), AccessKind::store(*atomic))?;
                 let value = self.get(at, *value).clone();
                 shape.store(&mut self.memory, address, &value)?;
+                self.trace_access(1, address);
                 Ok(Flow::Next)
             }
             Instr::AtomicRmw {
@@ -59,6 +61,7 @@ impl Machine<'_> {
                 let shape = Shape::Num(*num);
                 self.check_access(address, shape.size_bytes(), AccessKind::AtomicWrite)?;
                 let old = shape.load(&self.memory, address)?;
+                self.trace_access(0, address);
                 let new = apply_rmw(*op, *num, &old, self.get(at, *value))?;
                 shape.store(&mut self.memory, address, &new)?;
                 self.set(at, *dst, old)
@@ -75,6 +78,7 @@ impl Machine<'_> {
                 let shape = Shape::Num(*num);
                 self.check_access(address, shape.size_bytes(), AccessKind::AtomicWrite)?;
                 let old = shape.load(&self.memory, address)?;
+                self.trace_access(0, address);
                 let expected = self.get(at, *expected);
                 let equal = int_compare(IntPredicate::Eq, num.bits(), false, &old, expected);
                 let Value::Bits(equal) = equal else {
@@ -94,19 +98,25 @@ impl Machine<'_> {
                 dst,
             } => {
                 let count = self.defined(at, *count, "the size of an allocation")?;
-                let Some(size) = stride.checked_mul(count) else {
-                    return fault(TrapKind::Limit, "the program allocates too much memory");
-                };
-                let address = match shared {
-                    true => self.shared_object(size, *align)?,
-                    false => self.stack_object(size, *align)?,
-                };
+                let address = self.alloca(*stride, count, *align, *shared)?;
+                self.trace_alloca(address);
                 self.set(at, *dst, Value::ptr(address))
             }
             _ => fault(
                 TrapKind::Unsupported,
                 "an instruction outside of this group",
             ),
+        }
+    }
+
+    /// Allocates `count` elements of `stride` bytes, in memory shared by a block's ranks if `shared`.
+    fn alloca(&mut self, stride: u64, count: u64, align: u64, shared: bool) -> Eval<Address> {
+        let Some(size) = stride.checked_mul(count) else {
+            return fault(TrapKind::Limit, "the program allocates too much memory");
+        };
+        match shared {
+            true => self.shared_object(size, align),
+            false => self.stack_object(size, align),
         }
     }
 

@@ -5,6 +5,7 @@
 use crate::bytecode::code::Code;
 use crate::bytecode::decode::{Symbols, constant, decode};
 use crate::memory::{Memory, ObjectKind};
+use crate::state::access_trace::AccessTrace;
 use crate::state::linearized_replay::ReplayState;
 use crate::state::races::Races;
 use crate::state::rank_groups::Group;
@@ -34,6 +35,8 @@ pub struct Options {
     pub check_edges: bool,
     /// True to detect data races, reported as [`crate::TrapKind::Race`]; slows down each access.
     pub races: bool,
+    /// True to record accesses and indirect calls, returned by [`Machine::access_trace`].
+    pub trace_accesses: bool,
 }
 
 impl Default for Options {
@@ -46,6 +49,7 @@ impl Default for Options {
             team: 1,
             check_edges: false,
             races: false,
+            trace_accesses: false,
         }
     }
 }
@@ -61,6 +65,7 @@ pub struct Machine<'u> {
     pub(crate) strand: Strand,
     pub(crate) groups: Vec<Group>,
     pub(crate) races: Option<Races>,
+    pub(crate) trace: Option<Box<AccessTrace>>,
     pub(crate) steps: u64,
     /// The current instruction of the running strand.
     pub(crate) pc: u32,
@@ -93,6 +98,7 @@ impl<'u> Machine<'u> {
             unit,
             memory: Memory::new(options.max_bytes),
             random: options.random_order.unwrap_or(0) | 1,
+            trace: options.trace_accesses.then(Box::default),
             options,
             symbols: Symbols::default(),
             codes: vec![None; unit.functions.len()],
