@@ -44,12 +44,13 @@ mod oracle;
 mod reduce;
 mod run;
 
-pub use crate::oracle::c_compile::{ROUTES, check_c};
+pub use crate::oracle::c_compile::{ROUTES, c_unit, check_c};
 pub use crate::oracle::coverage::Coverage;
 pub use crate::oracle::fork_join_check::{ForkJoinWay, check_fork_join, fork_join_unit};
 pub use crate::oracle::ir_check::{WideRoute, check_unit, wide_unit};
 pub use crate::oracle::kernel_check::{check_kernel, effective_passes};
 pub use crate::oracle::parallel_c_check::{ParallelCWay, check_parallel_c};
+pub use crate::oracle::points_to_check::check_points_to;
 pub use crate::oracle::shares_check::{SharesWay, check_shares};
 pub use crate::oracle::three_way::{Functions, Linear, Primal, ThreeWay, three_way};
 pub use crate::oracle::tsan_check::{check_sanitized, seed_races};

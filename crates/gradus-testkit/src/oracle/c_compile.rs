@@ -5,7 +5,7 @@ use crate::oracle::check::{Runner, Vector, check_all_points};
 use crate::oracle::ir_check::{import_functions, run_along_path};
 use crate::run::compiled_module::{CompiledDerivatives, Module, Subject, compile_derivatives};
 use crate::run::verdict::Verdict;
-use gradus_ir::Diagnostic;
+use gradus_ir::{Diagnostic, Unit};
 use gradus_pipeline::{Level, Options, may_hold_words, preserve_words};
 use std::cell::LazyCell;
 use std::io::Write;
@@ -50,10 +50,7 @@ pub fn check_c(programs: &[CProgram], flags: &[&str]) -> Result<Vec<Verdict>, St
         loaded.jit.define(&unknown).map_err(|d| d.to_string())?;
     }
     // The interpreter is needed only for a derivative that finite differences do not confirm.
-    let unit = LazyCell::new(|| {
-        let names: Vec<&str> = subjects.iter().map(|s| s.function.as_str()).collect();
-        import_functions(&bitcode(&join_sources(&sources).0, flags)?, &names)
-    });
+    let unit = LazyCell::new(|| c_unit(programs, flags));
     let judge = |(i, verdict): (usize, Option<Verdict>)| match (verdict, &loaded) {
         (Some(verdict), _) => verdict,
         // A program without a derivative does not run.
@@ -112,6 +109,16 @@ pub(crate) fn compile_c_derivatives(
         options,
         level: Level::O2,
     })
+}
+
+/// Returns the unit of programs, compiled together with these flags.
+///
+/// # Errors
+/// The compiler refuses the programs, or a function cannot be imported.
+pub fn c_unit(programs: &[CProgram], flags: &[&str]) -> Result<Unit, String> {
+    let sources: Vec<&str> = programs.iter().map(|p| p.source.as_str()).collect();
+    let names: Vec<&str> = programs.iter().map(|p| p.function.as_str()).collect();
+    import_functions(&bitcode(&join_sources(&sources).0, flags)?, &names)
 }
 
 /// Joins all programs into a file, and returns each program's last line.
