@@ -73,7 +73,8 @@ pub(crate) enum Constraint {
     Call { callee: NodeId, call: usize },
     /// The memory behind `node` escapes to unknown code.
     Escape { node: NodeId },
-    /// `node` contains `object` if `from` remains empty (an integer that becomes a pointer).
+    /// `node` contains `object` if `from` remains empty (an integer that becomes a pointer). If `object` is the memory
+    /// of unknown code, the integer may be made of bits of addresses: [`Program::split_addresses`] escape.
     Otherwise {
         node: NodeId,
         from: NodeId,
@@ -122,6 +123,8 @@ pub(crate) struct Program {
     pub calls: Vec<IndirectCall>,
     pub copies: Vec<ByteCopy>,
     pub evidence: Evidence,
+    /// Integers whose address goes on in parts: shifted, multiplied, truncated.
+    pub split_addresses: Vec<NodeId>,
     /// Constraints of an indirect call, by number, of an external function.
     pub guarded: HashMap<(usize, FuncId), Vec<Constraint>>,
 }

@@ -179,7 +179,7 @@ fn bits_of_addresses_are_no_addresses() {
     assert!(study.targets("f", study.value("f", 1)).is_empty());
     assert!(study.targets("f", study.value("f", 2)).is_empty());
     assert_eq!(study.targets("f", study.value("f", 4)), ["arg0+24"]);
-    assert_eq!(study.targets("f", study.value("f", 5)), ["returned+0"]);
+    assert_eq!(study.targets("f", study.value("f", 5)), ["external+0"]);
 }
 
 #[test]

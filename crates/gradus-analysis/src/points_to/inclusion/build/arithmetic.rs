@@ -5,7 +5,7 @@
 
 use crate::points_to::inclusion::build::BodyBuilder;
 use crate::points_to::inclusion::constraints::{Constraint, NodeId, Step};
-use crate::points_to::inclusion::objects::ObjectKey;
+use crate::points_to::inclusion::objects::{EXTERNAL, ObjectKey};
 use crate::points_to::pointer_arith::is_never_an_address;
 use crate::points_to::union_find::gcd;
 use crate::scev::poly;
@@ -354,8 +354,14 @@ impl BodyBuilder<'_, '_> {
         let (from, to) = (self.body.operand(op, 0), self.body.result(op));
         match cast {
             CastOp::IntToPtr => {
-                let key = ObjectKey::Returned(self.func, op, self.context);
-                let object = self.builder.objects.of(key);
+                // A constant is an address of the system. Another integer has lost its address on the way.
+                let object = match self.body.as_int(self.builder.unit, from) {
+                    Some(_) => {
+                        let key = ObjectKey::Returned(self.func, op, self.context);
+                        self.builder.objects.of(key)
+                    }
+                    None => EXTERNAL,
+                };
                 self.copy_any(from, to);
                 let source = self.node(from);
                 let source = source.unwrap_or_else(|| self.builder.program.node());
@@ -367,7 +373,18 @@ impl BodyBuilder<'_, '_> {
                     });
                 }
             }
+            CastOp::Trunc => {
+                self.copy_any(from, to);
+                self.split(from, to);
+            }
             _ => self.copy_any(from, to),
+        }
+    }
+    /// Records that `part` has bits of the addresses in `whole`, if the bits may become an address again.
+    fn split(&mut self, whole: Value, part: Value) {
+        if !is_never_an_address(self.builder.unit, self.body, part) {
+            let nodes = self.nodes(whole).into_iter().flatten();
+            self.builder.program.split_addresses.extend(nodes);
         }
     }
     /// Adds the constraints of integer ops on possible addresses. A sum with a constant keeps the offset;
@@ -392,7 +409,10 @@ impl BodyBuilder<'_, '_> {
             (BinaryOp::Add | BinaryOp::Sub | BinaryOp::And | BinaryOp::Or | BinaryOp::Xor, ..) => {
                 None
             }
-            _ => return,
+            _ => {
+                self.split(a, body.result(op));
+                return self.split(b, body.result(op));
+            }
         };
         if moved.is_none() && is_never_an_address(unit, body, body.result(op)) {
             return;

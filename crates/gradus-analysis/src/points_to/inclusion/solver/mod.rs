@@ -411,6 +411,11 @@ impl<'a> Solver<'a> {
         }
         for &(node, object) in &empty {
             self.add(node, Location::start(object));
+            if object == EXTERNAL {
+                for index in 0..self.program.split_addresses.len() {
+                    self.escape_node(self.program.split_addresses[index]);
+                }
+            }
         }
         !empty.is_empty()
     }
