@@ -1,5 +1,5 @@
 //! `cargo xtask setup`: installs missing dependencies of the toolkit and its tests: clang, flang, LLVM, lld,
-//! OpenMP, sanitizers, valgrind, zlib, a C++ library.
+//! OpenMP, sanitizers, valgrind, zlib, a C++ library, build systems.
 //!
 //! The check looks for files rather than packages, hence tools from any source count. If nothing is missing,
 //! the command is quick and prints nothing.
@@ -74,6 +74,31 @@ const NEEDS: &[Need] = &[
         package: "zlib1g-dev",
         purpose: "zlib, a dependency of LLVM's library",
         present: || Path::new("/usr/include/zlib.h").is_file(),
+    },
+    Need {
+        package: "cmake",
+        purpose: "CMake; tests build projects with Gradus",
+        present: || process::on_path("cmake"),
+    },
+    Need {
+        package: "ninja-build",
+        purpose: "a back end of CMake and Meson",
+        present: || process::on_path("ninja"),
+    },
+    Need {
+        package: "meson",
+        purpose: "Meson; a test builds a project with Gradus",
+        present: || process::on_path("meson"),
+    },
+    Need {
+        package: "pkg-config",
+        purpose: "pkg-config; a test asks for Gradus's flags",
+        present: || process::on_path("pkg-config"),
+    },
+    Need {
+        package: "make",
+        purpose: "Make; tests build projects with Gradus",
+        present: || process::on_path("make"),
     },
     Need {
         package: "g++",

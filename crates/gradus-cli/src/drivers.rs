@@ -6,6 +6,7 @@ use crate::session::Session;
 use gradus::driver::{DriveOptions, DriverOutcome, drive};
 use gradus::nvcc::nvcc as drive_nvcc;
 use gradus::pipeline::ParallelTarget;
+use gradus::response_files;
 use gradus::{Code, Diagnostic, Language};
 use std::ffi::OsString;
 
@@ -15,7 +16,12 @@ pub fn run(session: &Session, args: &[OsString], language: Language) -> u8 {
         Ok(mut asked) => {
             asked.how.language = language;
             let driven = drive(&session.settings, &asked.how, &asked.rest);
-            show_outcome(session, &asked, &driven)
+            let status = show_outcome(session, &asked, &driven);
+            if asked.rest.iter().any(|word| word == "--version") && status == 0 {
+                // The compiler's lines come first: build systems recognise the compiler by the first line.
+                crate::said::outln!("{}", crate::version::OWN);
+            }
+            status
         }
         Err(diagnostic) => session.fail(diagnostic),
     }
@@ -48,7 +54,7 @@ struct Asked {
 
 fn parse(args: &[OsString]) -> Result<Asked, Diagnostic> {
     let mut asked = Asked::default();
-    for arg in words(args)? {
+    for arg in response_files::expand(&words(args)?)? {
         match arg.as_str() {
             "--restructure-all" => asked.how.restructure_all = true,
             "--strong-zero" => asked.how.options.strong_zero = true,

@@ -1,14 +1,12 @@
 //! The command `gradus`. Besides its bindings, the only crate that prints and reads environment and clock.
 //!
-//! `gradus __compile` is the compiling process: a request on standard input, a reply on standard output. A
-//! link to this program named `gradus-cc`, `gradus-c++`, `gradus-fc` or `gradus-nvcc` acts as `gradus cc`,
-//! and so on.
+//! The passes run in the program `gradus-compiler`. A link to this program named `gradus-cc`, `gradus-c++`,
+//! `gradus-fc`, `gradus-nvcc` or `nvcc` acts as `gradus cc`, and so on.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
 mod bug_report;
 mod check;
-mod compile;
 mod dev;
 mod drivers;
 mod explain;
@@ -20,8 +18,8 @@ mod said;
 mod session;
 mod signals;
 mod surroundings;
+mod version;
 
-use crate::said::outln;
 use gradus::Language;
 use session::Session;
 
@@ -90,27 +88,24 @@ fn main() -> ExitCode {
     let called = words.next().unwrap_or_default();
     let mut args: Vec<OsString> = words.collect();
     let called = called.to_string_lossy().into_owned();
-    if args.first().is_none_or(|a| a != gradus::CHILD_COMMAND) {
-        // Some build systems require a compiler command of a single word.
-        let command = called
-            .rsplit('/')
-            .next()
-            .and_then(|name| name.strip_prefix("gradus-"));
-        if let Some(command) = command.filter(|name| DRIVERS.contains(name)) {
-            args.insert(0, command.into());
-        }
+    if let Some(driver) = driver_of_name(&called) {
+        args.insert(0, driver.into());
     }
     let status = run(&args);
     ExitCode::from(status)
 }
 
+/// Returns the driver that a link to this program names: some build systems require a compiler command of one
+/// word, and some look for `nvcc`.
+fn driver_of_name(called: &str) -> Option<&str> {
+    let name = called.rsplit('/').next()?;
+    let driver = name
+        .strip_prefix("gradus-")
+        .or((name == "nvcc").then_some(name));
+    driver.filter(|name| DRIVERS.contains(name))
+}
+
 fn run(args: &[OsString]) -> u8 {
-    if args
-        .first()
-        .is_some_and(|word| word == gradus::CHILD_COMMAND)
-    {
-        return compile::run(args.get(1..).unwrap_or_default());
-    }
     let driver = args
         .first()
         .is_some_and(|word| DRIVERS.iter().any(|name| word == name));
@@ -159,10 +154,7 @@ fn command(session: &Session, args: &[OsString]) -> u8 {
         Some("nvcc") => drivers::nvcc(session, rest),
         Some("dev") => dev::run(session, rest),
         Some("explain") => explain::run(session, rest),
-        Some("--version" | "-V") => {
-            outln!("gradus {}", env!("CARGO_PKG_VERSION"));
-            0
-        }
+        Some("--version" | "-V") => version::run(&session.settings),
         None => {
             crate::said::err(format_args!("{USAGE}"));
             FAILED

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 /// Returns the settings of this process.
 pub fn settings() -> Settings {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let child = std::env::current_exe().unwrap_or_else(|_| "gradus".into());
+    let program = std::env::current_exe().unwrap_or_else(|_| "gradus".into());
     let store = cache_folder();
-    let include = include_folder(&child, &store);
+    let include = include_folder(&program, &store);
     Settings {
         clang: env_path("GRADUS_CLANG"),
         flang: env_path("GRADUS_FLANG"),
@@ -22,7 +22,8 @@ pub fn settings() -> Settings {
         include,
         store,
         temp: std::env::temp_dir(),
-        child,
+        child: compiler_program(&program),
+        program,
         limits: Limits::default(),
         leftovers: TempFolders::default(),
         command: std::env::args_os()
@@ -30,6 +31,16 @@ pub fn settings() -> Settings {
             .collect(),
         record: None,
     }
+}
+
+/// Returns the compiling program: in this program's folder, else in `lib/gradus` next to the folder.
+fn compiler_program(program: &Path) -> PathBuf {
+    const NAME: &str = "gradus-compiler";
+    let beside = program.with_file_name(NAME);
+    let prefix = program.parent().and_then(Path::parent);
+    let installed = prefix.map(|prefix| prefix.join("lib/gradus").join(NAME));
+    let installed = installed.filter(|file| file.is_file() && !beside.is_file());
+    installed.unwrap_or(beside)
 }
 
 /// Gradus's headers, by path below `include`: for programs that request derivatives under Gradus's names,

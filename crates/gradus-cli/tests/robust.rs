@@ -117,7 +117,7 @@ fn child_of(parent: u32) -> Option<u32> {
         let stat = std::fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
         let after = stat.rsplit(')').next().unwrap_or_default();
         let owner = after.split_whitespace().nth(1).and_then(|w| w.parse().ok());
-        owner == Some(parent) && String::from_utf8_lossy(&words).contains("__compile")
+        owner == Some(parent) && String::from_utf8_lossy(&words).contains("gradus-compiler")
     })
 }
 

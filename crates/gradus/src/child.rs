@@ -16,16 +16,12 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// The first argument that makes [`Settings::child`] compile: the request is read from standard input, the
-/// reply goes to standard output. Two numbers follow: see [`child_limits`].
-pub const CHILD_COMMAND: &str = "__compile";
-
 /// The signal of a process that exceeded its processor time.
 const SIGXCPU: i32 = 24;
 const SIGKILL: i32 = 9;
 
-/// Parses the child's limits from the arguments after [`CHILD_COMMAND`]: bytes of memory, and seconds of
-/// processor time.
+/// Parses the arguments of [`Settings::child`], the child's limits: bytes of memory, and seconds of processor
+/// time. The child reads the request from standard input and writes the reply to standard output.
 pub fn child_limits(args: &[OsString]) -> Option<(u64, u64)> {
     let number = |i: usize| args.get(i)?.to_str()?.parse().ok();
     Some((number(0)?, number(1)?))
@@ -114,14 +110,13 @@ fn run(settings: &Settings, request: &Request) -> Result<ChildOutcome, Diagnosti
     let bytes = to_bytes(request).map_err(|e| cannot(e.to_string()))?;
     let limits = settings.limits;
     let mut child = Command::new(&settings.child)
-        .arg(CHILD_COMMAND)
         .arg(limits.memory_bytes.to_string())
         .arg(limits.time.as_secs().saturating_add(2).to_string())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .map_err(broken)?;
+        .map_err(|e| cannot_start(settings, &e))?;
     let talk = ChildPipes::begin(&mut child, bytes);
     let in_time = talk.wait(limits.time);
     if !in_time {
@@ -135,6 +130,14 @@ fn run(settings: &Settings, request: &Request) -> Result<ChildOutcome, Diagnosti
         out,
         said,
     })
+}
+
+/// Returns the diagnostic on a compiling process that cannot be started: an incomplete installation.
+fn cannot_start(settings: &Settings, error: &std::io::Error) -> Diagnostic {
+    let message = format!("cannot run {}: {error}", settings.child.display());
+    Diagnostic::error(Code::ToolFailed, message)
+        .note("`gradus` runs its passes in the program `gradus-compiler`")
+        .help("install Gradus again: both programs belong into one folder")
 }
 
 /// Threads for the child's input and output, to avoid deadlock on full pipes.

@@ -90,6 +90,23 @@ pub fn write(file: &Path, bytes: &[u8]) -> Result<(), Diagnostic> {
     outputs.write_all()
 }
 
+/// Makes `link` a symbolic link to `target`; an existing link to another target is replaced.
+///
+/// # Errors
+/// `FileAccess`.
+pub(crate) fn link_to(target: &Path, link: &Path) -> Result<(), Diagnostic> {
+    if fs::read_link(link).is_ok_and(|there| there == target) {
+        return Ok(());
+    }
+    make_folder(link.parent().unwrap_or(Path::new(".")))?;
+    let fresh = link.with_extension(format!("{}", std::process::id()));
+    let made = std::os::unix::fs::symlink(target, &fresh).and_then(|()| fs::rename(&fresh, link));
+    made.map_err(|e| {
+        let message = format!("cannot write {}: {e}", link.display());
+        Diagnostic::error(Code::FileAccess, message)
+    })
+}
+
 /// The content of an output.
 #[derive(Clone, Debug)]
 pub enum Content {

@@ -7,7 +7,7 @@
 //! Layers, from below; a module imports only from modules before it:
 //!
 //! - [`TempFolders`], [`files`], [`Record`], [`Settings`]: external state.
-//! - [`clang_jobs`], `job_execution`, [`compilation`]: the compilers' jobs, their runs, their halves.
+//! - [`response_files`], [`clang_jobs`], `job_execution`, [`compilation`]: the compilers' jobs, their runs, their halves.
 //! - `module_scan`, [`objects`], `words`: contents of modules, objects and sources.
 //! - [`reproducer`], [`child`]: the process that runs the passes.
 //! - [`source`], `rustc`, `link`, `runtime`, [`driver`], [`nvcc`]: one source, one link, one command line.
@@ -31,6 +31,7 @@ pub mod objects;
 pub mod program;
 pub mod reproducer;
 mod request_record;
+pub mod response_files;
 mod runtime;
 mod rustc;
 mod settings;
@@ -39,7 +40,7 @@ mod temp_files;
 mod words;
 
 pub use crate::temp_files::TempFolders;
-pub use child::{CHILD_COMMAND, child_limits};
+pub use child::child_limits;
 pub use gradus_ir::{Code, Diagnostic, Label, Severity, SourceSpan, with_code_digits};
 pub use gradus_pipeline as pipeline;
 pub use request_record::Record;

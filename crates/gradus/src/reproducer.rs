@@ -155,6 +155,7 @@ mod tests {
             include: None,
             store: std::env::temp_dir(),
             temp: std::env::temp_dir(),
+            program: "gradus".into(),
             child: "gradus".into(),
             limits: Default::default(),
             leftovers: Default::default(),

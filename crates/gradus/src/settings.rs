@@ -70,7 +70,9 @@ pub struct Settings {
     pub store: PathBuf,
     /// The folder for temporary files.
     pub temp: PathBuf,
-    /// The program that, called with [`crate::CHILD_COMMAND`], compiles a request.
+    /// The command `gradus`, for links to it under the drivers' names.
+    pub program: PathBuf,
+    /// The program `gradus-compiler`, which serves a request.
     pub child: PathBuf,
     /// The limits of the compiling process.
     pub limits: Limits,

@@ -105,6 +105,7 @@ fn settings() -> Settings {
         store: std::env::temp_dir(),
         path: std::env::split_paths(&path).collect(),
         temp: std::env::temp_dir(),
+        program: PathBuf::new(),
         child: PathBuf::new(),
         limits: Default::default(),
         leftovers: Default::default(),

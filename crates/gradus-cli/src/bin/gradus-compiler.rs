@@ -1,11 +1,16 @@
-//! The compiling process: bytes in, bytes out, in a thread with a large stack for LLVM's recursions. The
-//! process sets its own limits before reading anything.
+//! The program `gradus-compiler`: the compiling process of `gradus`. Bytes in, bytes out, in a thread with a large
+//! stack for LLVM's recursions. The process sets its own limits before reading anything.
+//!
+//! Only this program links LLVM: to load LLVM costs as much time as the compilation of a small file, and most
+//! compilations by a driver request no derivative.
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
 
-use crate::FAILED;
 use gradus::pipeline::compile_bytes;
 use rlimit::Resource;
 use std::ffi::OsString;
 use std::io::{Read, Write};
+use std::process::ExitCode;
 use std::time::Instant;
 
 /// LLVM recurses over the depth of its input; Gradus does not.
@@ -15,8 +20,9 @@ const STACK_BYTES: usize = 1 << 30;
 const BASE_MEMORY_BYTES: u64 = 64 << 20;
 
 /// Serves a request, within the limits stated by the arguments.
-pub fn run(args: &[OsString]) -> u8 {
-    if let Some((memory_bytes, seconds)) = gradus::child_limits(args) {
+fn main() -> ExitCode {
+    let args: Vec<OsString> = std::env::args_os().skip(1).collect();
+    if let Some((memory_bytes, seconds)) = gradus::child_limits(&args) {
         set_limits(memory_bytes, seconds);
     }
     let thread = std::thread::Builder::new()
@@ -24,8 +30,9 @@ pub fn run(args: &[OsString]) -> u8 {
         .spawn(serve);
     let served = thread.ok().and_then(|t| t.join().ok());
     match served {
-        Some(Ok(())) => 0,
-        _ => FAILED,
+        Some(Ok(())) => ExitCode::SUCCESS,
+        // The parent reports the missing reply.
+        _ => ExitCode::FAILURE,
     }
 }
 
