@@ -6,7 +6,7 @@ use crate::options::{
 use crate::said::outln;
 use crate::session::{Session, status};
 use gradus::Diagnostic;
-use gradus::grad::{Emit, Grad, grad};
+use gradus::grad::{Emit, Entry, Grad, grad};
 use gradus::pipeline::{GradRequest, GradTask, Mode, Options};
 use lexopt::Arg::{Long, Short, Value};
 use std::ffi::OsString;
@@ -38,13 +38,15 @@ pub struct Asked {
     files: Vec<PathBuf>,
     functions: Vec<String>,
     wrt: Vec<String>,
-    forward: bool,
+    modes: Vec<Mode>,
     name: Option<String>,
     with_primal: bool,
     beside: bool,
     inactive: Vec<String>,
     width: u32,
     emit: Option<Emit>,
+    entry: Option<Entry>,
+    signature: Option<PathBuf>,
     output: Option<PathBuf>,
     options: Options,
 }
@@ -58,7 +60,7 @@ pub fn parse(args: &[OsString]) -> Result<Grad, Diagnostic> {
         match arg {
             Short('f') | Long("function") => asked.functions.push(option_value(&mut parser)?),
             Long("wrt") => asked.wrt.extend(split_commas(&option_value(&mut parser)?)),
-            Long("mode") => asked.forward = forward(&option_value(&mut parser)?)?,
+            Long("mode") => asked.modes = modes(&option_value(&mut parser)?)?,
             Long("name") => asked.name = Some(option_value(&mut parser)?),
             Long("with-primal") => asked.with_primal = true,
             Long("beside") => asked.beside = true,
@@ -77,6 +79,8 @@ pub fn parse(args: &[OsString]) -> Result<Grad, Diagnostic> {
                 .off
                 .extend(split_commas(&option_value(&mut parser)?)),
             Long("emit") => asked.emit = Some(emit(&option_value(&mut parser)?)?),
+            Long("entry") => asked.entry = Some(entry(&option_value(&mut parser)?)?),
+            Long("signature") => asked.signature = Some(option_value(&mut parser)?.into()),
             Short('o') | Long("output") => asked.output = Some(option_value(&mut parser)?.into()),
             Value(file) => asked.files.push(word_text(&file)?.into()),
             other => return Err(ParserError(other.unexpected()).into()),
@@ -93,29 +97,38 @@ impl Asked {
         if self.functions.is_empty() {
             return Err(bad_option("no function is given: `-f NAME`"));
         }
-        if self.name.is_some() && self.functions.len() > 1 {
-            return Err(bad_option("`--name` requires exactly one function"));
+        let modes = match self.modes.as_slice() {
+            [] => &[Mode::Reverse],
+            given => given,
+        };
+        if self.name.is_some() && self.functions.len() * modes.len() > 1 {
+            return Err(bad_option(
+                "`--name` requires exactly one function and one mode",
+            ));
         }
-        let request = |function: &String| GradRequest {
+        if self.entry == Some(Entry::Uniform) && self.emit != Some(Emit::Shared) {
+            return Err(bad_option("`--entry uniform` requires `--emit shared`"));
+        }
+        let request = |function: &String, mode: Mode| GradRequest {
             function: function.clone(),
             wrt: self.wrt.clone(),
-            mode: if self.forward {
-                Mode::Forward
-            } else {
-                Mode::Reverse
-            },
+            mode,
             name: self.name.clone(),
             inactive: self.inactive.clone(),
             width: self.width,
             with_primal: self.with_primal,
         };
+        let derivatives = self.functions.iter();
+        let derivatives = derivatives.flat_map(|f| modes.iter().map(|mode| request(f, *mode)));
         Ok(Grad {
-            files: self.files,
             task: GradTask {
-                derivatives: self.functions.iter().map(request).collect(),
+                derivatives: derivatives.collect(),
                 beside: self.beside,
             },
+            files: self.files,
             emit: self.emit.unwrap_or(Emit::Object),
+            entry: self.entry.unwrap_or_default(),
+            signature: self.signature,
             output: self.output,
             flags,
             options: self.options,
@@ -123,12 +136,33 @@ impl Asked {
     }
 }
 
-fn forward(text: &str) -> Result<bool, Diagnostic> {
+/// Parses a list of different modes.
+fn modes(text: &str) -> Result<Vec<Mode>, Diagnostic> {
+    let mut modes = Vec::new();
+    for word in text.split(',') {
+        let mode = match word {
+            "forward" => Mode::Forward,
+            "reverse" => Mode::Reverse,
+            _ => {
+                let message =
+                    format!("unknown mode `{word}`: use forward, reverse or reverse,forward");
+                return Err(bad_option(message));
+            }
+        };
+        if modes.contains(&mode) {
+            return Err(bad_option(format!("the mode `{word}` is given twice")));
+        }
+        modes.push(mode);
+    }
+    Ok(modes)
+}
+
+fn entry(text: &str) -> Result<Entry, Diagnostic> {
     match text {
-        "forward" => Ok(true),
-        "reverse" => Ok(false),
+        "c" => Ok(Entry::C),
+        "uniform" => Ok(Entry::Uniform),
         _ => Err(bad_option(format!(
-            "unknown mode `{text}`: use forward or reverse"
+            "unknown kind of entry `{text}`: use c or uniform"
         ))),
     }
 }
@@ -146,11 +180,11 @@ fn emit(text: &str) -> Result<Emit, Diagnostic> {
         "asm" => Emit::Assembly,
         "gir" => Emit::Gir,
         "header" => Emit::Header,
+        "shared" => Emit::Shared,
         _ => {
             let message = format!("unknown output kind `{text}`");
-            return Err(
-                bad_option(message).note("the output kinds are obj, llvm, bc, asm, gir and header")
-            );
+            return Err(bad_option(message)
+                .note("the output kinds are obj, llvm, bc, asm, gir, header and shared"));
         }
     })
 }
@@ -202,6 +236,10 @@ mod tests {
             "e.c g.c -f f --emit exe",
             "e.c -f f --nothing",
             "e.c -f f -f g --name h",
+            "e.c -f f --mode reverse,forward --name h",
+            "e.c -f f --mode reverse,reverse",
+            "e.c -f f --entry uniform",
+            "e.c -f f --emit shared --entry fast",
             "e.c -f",
         ] {
             assert_eq!(

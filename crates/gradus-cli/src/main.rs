@@ -37,7 +37,7 @@ const DRIVERS: [&str; 4] = ["cc", "c++", "fc", "nvcc"];
 const USAGE: &str = "\
 gradus: automatic differentiation for existing C, C++, Fortran, Rust and CUDA code
 
-  gradus grad FILE… -f NAME [--wrt x,y] [--mode forward|reverse] [-o OUT] [-- compiler flags]
+  gradus grad FILE… -f NAME [--wrt x,y] [--mode reverse,forward] [-o OUT] [-- compiler flags]
       writes one object with the files' code and the derivative, a C header, and a report; the
       optimisation level is -O2 unless the flags set another level
       --name SYMBOL     the derivative's symbol (default NAME_vjp or NAME_jvp)
@@ -45,7 +45,10 @@ gradus: automatic differentiation for existing C, C++, Fortran, Rust and CUDA co
       --inactive a,b    arguments without a derivative, whatever the function does with the arguments
       --width N         vector mode: N tangents or cotangents per call
       --beside          emit the derivatives alone; link the output with the files' own objects
-      --emit KIND       obj (default), llvm, bc, asm, gir, header
+      --emit KIND       obj (default), llvm, bc, asm, gir, header, shared (a shared library that exports the
+                        functions and derivatives only)
+      --entry uniform   with --emit shared: also export `void NAME__u(void **args)` for each function
+      --signature FILE  write the signatures of the functions and derivatives as JSON
       --strong-zero     define zero times infinity or NaN as zero (also of check, cc and c++)
       --allow=text-round-trip
                         accept numbers that pass through text or a file, with a warning: derivatives end

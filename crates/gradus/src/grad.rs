@@ -7,11 +7,14 @@
 
 use crate::clang_jobs::Job;
 use crate::compilation;
-use crate::files::{self, Content, Outputs};
+use crate::files::{self, Content, Outputs, Scratch};
 use crate::job_execution::run_compiler;
+use crate::linker_flags::is_for_the_linker;
 use crate::module_scan::is_parallel;
+pub use crate::shared_library::Entry;
+use crate::shared_library::{self, Parts};
 use crate::source::{self, CompilerOptions};
-use crate::{Settings, child, program, rustc, words};
+use crate::{Settings, child, program, rustc, signature, words};
 use gradus_ir::{Code, Diagnostic, Severity};
 use gradus_pipeline::{GradTask, Options, Outcome, OutputKind, Reply, Request, Task};
 use std::ffi::OsStr;
@@ -32,6 +35,8 @@ pub enum Emit {
     Gir,
     /// Only the C header.
     Header,
+    /// A shared library that exports the functions and their derivatives.
+    Shared,
 }
 
 /// A run of `gradus grad`.
@@ -46,6 +51,10 @@ pub struct Grad {
     pub emit: Emit,
     /// The output. `None` means the first source's name with the output's extension, in the current folder.
     pub output: Option<PathBuf>,
+    /// Additional symbols of a shared library.
+    pub entry: Entry,
+    /// The file for the signatures of the functions and derivatives, as JSON.
+    pub signature: Option<PathBuf>,
     /// Flags of the user's compiler; of nvcc for CUDA, of rustc or `cargo rustc` for Rust.
     pub flags: Vec<String>,
     /// Options of the passes.
@@ -106,6 +115,7 @@ fn run(settings: &Settings, what: &Grad, graded: &mut GradOutcome) -> Result<(),
         ],
         options: Options {
             skip_late: true,
+            callable_primals: what.emit == Emit::Shared,
             strip_debug: !source.debug,
             parallel,
             device: source.device,
@@ -129,6 +139,7 @@ fn run(settings: &Settings, what: &Grad, graded: &mut GradOutcome) -> Result<(),
         &source.library,
         &source.back,
         (&derived, &result),
+        (settings, &scratch),
     )?;
     outputs.commit(&settings.leftovers)?;
     graded.files = outputs.paths();
@@ -152,6 +163,7 @@ fn outputs(
     library: &Option<PathBuf>,
     back: &Job,
     (derived, result): (&Path, &Path),
+    (settings, scratch): (&Settings, &Scratch),
 ) -> Result<Outputs, Diagnostic> {
     let library = library.as_deref();
     let output = what.output.clone();
@@ -165,9 +177,29 @@ fn outputs(
             run_compiler(back)?;
             compilation::with_module_name(files::read(result)?, what.first())
         }
+        Emit::Shared => {
+            files::write(derived, made(OutputKind::Bitcode))?;
+            run_compiler(back)?;
+            let linked = scratch.file("linked.so");
+            let parts = Parts {
+                object: result,
+                library,
+                header: made(OutputKind::Header),
+                derivatives: &reply.derivatives,
+                sources: &what.files,
+                flags: &what.flags,
+                entry: what.entry,
+            };
+            shared_library::link(settings, &parts, scratch, &linked)?;
+            files::read(&linked)?
+        }
     };
     let mut outputs = Outputs::default();
     outputs.add(&output, Content::Bytes(bytes));
+    if let Some(file) = &what.signature {
+        let text = signature::json(&reply.derivatives, what.entry);
+        outputs.add(file, Content::Bytes(text.into_bytes()));
+    }
     // A device takes a single output.
     if what.emit == Emit::Object && !files::is_special_file(&output) {
         let header = made(OutputKind::Header).to_vec();
@@ -184,7 +216,10 @@ fn outputs(
 /// optimised.
 fn flags(what: &Grad) -> Vec<String> {
     let mut flags = what.flags.clone();
-    if matches!(what.emit, Emit::Object | Emit::Assembly) {
+    if what.emit == Emit::Shared {
+        flags.retain(|flag| !is_for_the_linker(flag));
+    }
+    if matches!(what.emit, Emit::Object | Emit::Assembly | Emit::Shared) {
         flags.insert(0, "-O2".into());
     }
     flags
@@ -197,6 +232,7 @@ fn compiler_options(emit: Emit) -> &'static [&'static str] {
         Emit::Bitcode => &["-c", "-emit-llvm"],
         Emit::Assembly => &["-S"],
         Emit::Object | Emit::Gir | Emit::Header => source::OBJECT,
+        Emit::Shared => &["-c", "-fPIC"],
     }
 }
 
@@ -210,6 +246,7 @@ fn default_output(what: &Grad, library: Option<&Path>) -> PathBuf {
         Emit::Assembly => "s",
         Emit::Gir => "gir",
         Emit::Header => "h",
+        Emit::Shared => "so",
     };
     let named = |ending: &str| {
         let mut name = PathBuf::from(stem);

@@ -11,6 +11,7 @@
 //! - `module_scan`, [`objects`], `words`: contents of modules, objects and sources.
 //! - [`reproducer`], [`child`]: the process that runs the passes.
 //! - [`source`], `rustc`, `link`, `runtime`, [`driver`], [`nvcc`]: one source, one link, one command line.
+//! - `fortran_descriptor`, `linker_flags`, `signature`, `shared_library`: libraries of derivatives, and their callers.
 //! - [`program`], [`mod@grad`], [`mod@check`], [`mod@dev`]: derivatives by name.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
@@ -22,9 +23,11 @@ pub mod compilation;
 pub mod dev;
 pub mod driver;
 pub mod files;
+mod fortran_descriptor;
 pub mod grad;
 mod job_execution;
 mod link;
+mod linker_flags;
 mod module_scan;
 pub mod nvcc;
 pub mod objects;
@@ -35,6 +38,8 @@ pub mod response_files;
 mod runtime;
 mod rustc;
 mod settings;
+mod shared_library;
+mod signature;
 pub mod source;
 mod temp_files;
 mod words;

@@ -513,6 +513,36 @@ void gr_array_descriptors(LLVMValueRef function, void (*sink)(void *, unsigned, 
   }
 }
 
+// Describes the shape of an argument that Fortran passes by address: the rank, then the extents, `?` if not constant.
+// The text is empty for other languages and for arguments with a descriptor.
+static std::string argument_shape(const DIType *t, bool fortran) {
+  if (!fortran || !t || !array_descriptor(t, fortran).empty())
+    return "";
+  auto *array = dyn_cast<DICompositeType>(t);
+  if (!array || array->getTag() != dwarf::DW_TAG_array_type)
+    return "0";
+  std::string text = std::to_string(array->getElements().size());
+  for (const DINode *element : array->getElements()) {
+    auto *range = dyn_cast<DISubrange>(element);
+    auto count = range ? range->getCount() : DISubrange::BoundType();
+    auto *constant = dyn_cast_if_present<ConstantInt *>(count);
+    text += constant && constant->getSExtValue() >= 0 ? " " + std::to_string(constant->getSExtValue()) : " ?";
+  }
+  return text;
+}
+
+// Like gr_c_types, for the shapes of arguments.
+void gr_argument_shapes(LLVMValueRef function, void (*sink)(void *, unsigned, const char *, size_t), void *data) {
+  auto *p = unwrap<Function>(function)->getSubprogram();
+  if (!p || !p->getType())
+    return;
+  unsigned index = 0;
+  for (DIType *t : p->getType()->getTypeArray()) {
+    std::string text = argument_shape(t, is_fortran(p));
+    sink(data, index++, text.data(), text.size());
+  }
+}
+
 // Reports C's spellings of a function's result (0) and of its source parameters (1 ...), if known.
 void gr_c_types(LLVMValueRef function, void (*sink)(void *, unsigned, const char *, size_t), void *data) {
   auto *p = unwrap<Function>(function)->getSubprogram();

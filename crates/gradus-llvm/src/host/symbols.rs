@@ -34,6 +34,11 @@ unsafe extern "C" {
         sink: extern "C" fn(*mut c_void, c_uint, *const c_char, usize),
         data: *mut c_void,
     );
+    fn gr_argument_shapes(
+        function: LLVMValueRef,
+        sink: extern "C" fn(*mut c_void, c_uint, *const c_char, usize),
+        data: *mut c_void,
+    );
     fn gr_c_types(
         function: LLVMValueRef,
         sink: extern "C" fn(*mut c_void, c_uint, *const c_char, usize),
@@ -198,6 +203,19 @@ impl Host {
         }
         let read = |text: Option<String>| ArrayDescriptor::read(&text?);
         texts.into_iter().map(read).collect()
+    }
+
+    /// Returns the shapes of a function's result and of its source parameters, in order, if Fortran passes the
+    /// parameter by address without a descriptor. A scalar has no extents; an extent is `None` unless constant.
+    /// Empty without debug information.
+    pub fn argument_shapes(&self, function: &str) -> Vec<Option<Vec<Option<u64>>>> {
+        let mut texts: Vec<Option<String>> = Vec::new();
+        if let Some(f) = self.function(function) {
+            // SAFETY: the function belongs to the module, and the sink receives the list that it was given.
+            unsafe { gr_argument_shapes(f, push_text, (&raw mut texts).cast()) };
+        }
+        let extents = |text: String| text.split(' ').skip(1).map(|n| n.parse().ok()).collect();
+        texts.into_iter().map(|text| text.map(extents)).collect()
     }
 
     /// Makes a function callable from other files by its symbol, and preserves the function without

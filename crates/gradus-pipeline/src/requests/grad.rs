@@ -67,7 +67,11 @@ pub(crate) fn wrap(
     let returned = return_convention(unit, setting, &signature).map_err(one)?;
     let span = unit.functions[setting.primal].span.clone();
     let passed = c_layout::c_parameters(unit, &signature);
-    let derivative = describe(unit, setting, &variant, &passed, name.clone(), parts);
+    let written = writes(unit, analyses, setting.primal);
+    let mut derivative = describe(unit, setting, &variant, &passed, name.clone(), parts);
+    for (argument, is_written) in derivative.primal.iter_mut().zip(written) {
+        argument.is_written = is_written;
+    }
     check_c_types(unit, setting, &derivative).map_err(one)?;
     let root = roots.root(unit, &variant, span);
     make(
@@ -261,6 +265,14 @@ impl<'a> ParameterWrites<'a> {
         });
         stated || shown
     }
+}
+
+/// Returns whether the function writes floats through each parameter.
+fn writes(unit: &Unit, analyses: &mut Analyses, func: FuncId) -> Vec<bool> {
+    let written = ParameterWrites::of(unit, analyses, func);
+    let params = unit.param_types(unit.functions[func].ty).iter();
+    let through = |(i, ty): (usize, &TypeId)| unit.types.is_ptr(*ty) && written.through(i);
+    params.enumerate().map(through).collect()
 }
 
 fn variant(
@@ -578,6 +590,39 @@ fn check_c_types(
     Err(finding(unit, setting, Code::BadRequest, message).help(help))
 }
 
+/// Returns the role of the primal's argument `i`.
+fn own_role(variant: &Variant, i: usize) -> Role {
+    match variant.args[i] {
+        ArgActivity::Const => Role::Inactive(i),
+        _ => Role::Active(i),
+    }
+}
+
+/// Describes the primal's arguments; [`wrap`] adds whether the function writes through an argument.
+fn primal_arguments(unit: &Unit, setting: &RequestContext<'_>, variant: &Variant) -> Vec<Argument> {
+    let primal = setting.primal;
+    let types = unit.param_types(unit.functions[primal].ty);
+    let source_names: Vec<String> = (0..types.len())
+        .map(|i| param_name(unit, primal, i))
+        .collect();
+    let c_names = c_names::distinct(source_names.clone());
+    types
+        .iter()
+        .zip(source_names.into_iter().zip(c_names))
+        .enumerate()
+        .map(|(i, (ty, (source_name, name)))| Argument {
+            name,
+            source_name,
+            c_type: setting.c_types.param(unit, primal, i, *ty),
+            role: own_role(variant, i),
+            descriptor: setting.c_types.descriptor(unit, primal, i),
+            elements: uniform_float_members(unit, primal, i),
+            shape: setting.c_types.shape(unit, primal, i),
+            is_written: false,
+        })
+        .collect()
+}
+
 fn describe(
     unit: &Unit,
     setting: &RequestContext<'_>,
@@ -587,28 +632,8 @@ fn describe(
     results: Vec<ResultPart>,
 ) -> Derivative {
     let primal = setting.primal;
-    let active = |i: usize| match variant.args[i] {
-        ArgActivity::Const => Role::Inactive(i),
-        _ => Role::Active(i),
-    };
-    let types = unit.param_types(unit.functions[primal].ty);
-    let source_names: Vec<String> = (0..types.len())
-        .map(|i| param_name(unit, primal, i))
-        .collect();
-    let c_names = c_names::distinct(source_names.clone());
-    let own: Vec<Argument> = types
-        .iter()
-        .zip(source_names.into_iter().zip(c_names))
-        .enumerate()
-        .map(|(i, (ty, (source_name, name)))| Argument {
-            name,
-            source_name,
-            c_type: setting.c_types.param(unit, primal, i, *ty),
-            role: active(i),
-            descriptor: setting.c_types.descriptor(unit, primal, i),
-            elements: uniform_float_members(unit, primal, i),
-        })
-        .collect();
+    let active = |i: usize| own_role(variant, i);
+    let own = primal_arguments(unit, setting, variant);
     let is_descriptor = |i: &usize| setting.c_types.is_descriptor(unit, primal, *i);
     let descriptors = (0..own.len()).filter(is_descriptor);
     let descriptors = descriptors.map(|i| own[i].name.clone()).collect();
@@ -638,6 +663,8 @@ fn describe(
             role,
             descriptor: None,
             elements: None,
+            shape: None,
+            is_written: false,
         }
     });
     let mut derivative = Derivative {
@@ -651,6 +678,8 @@ fn describe(
         results,
         prototype: String::new(),
         primal_prototype: String::new(),
+        primal_result: String::new(),
+        result: String::new(),
         descriptors,
         structures: structures(unit, setting),
         is_zero: false,
@@ -662,5 +691,7 @@ fn describe(
     let returned = super::header::returned_type(&derivative);
     derivative.prototype =
         super::header::prototype(&returned, &derivative.name, &derivative.arguments);
+    derivative.primal_result = result;
+    derivative.result = returned;
     derivative
 }

@@ -20,6 +20,8 @@ pub(crate) struct CTypes {
     arguments: Vec<Option<String>>,
     /// The descriptors of the result and of each argument, for arrays with a descriptor.
     descriptors: Vec<Option<ArrayDescriptor>>,
+    /// The shapes of the result and of each argument, for arguments that Fortran passes by address.
+    shapes: Vec<Option<Vec<Option<u64>>>>,
 }
 
 impl CTypes {
@@ -27,12 +29,14 @@ impl CTypes {
     pub(crate) fn new(
         spellings: Vec<Option<String>>,
         descriptors: Vec<Option<ArrayDescriptor>>,
+        shapes: Vec<Option<Vec<Option<u64>>>>,
     ) -> Self {
         let mut spellings = spellings.into_iter();
         CTypes {
             result: spellings.next().flatten(),
             arguments: spellings.collect(),
             descriptors,
+            shapes,
         }
     }
 
@@ -71,6 +75,24 @@ impl CTypes {
                 _ => DescriptorKind::AssumedShape,
             },
         })
+    }
+
+    /// Returns the extents if Fortran passes parameter `index` of `func` by address without a descriptor.
+    pub(crate) fn shape(
+        &self,
+        unit: &Unit,
+        func: FuncId,
+        index: usize,
+    ) -> Option<Vec<Option<u64>>> {
+        let attrs = unit.attrs(unit.functions[func].attrs);
+        let is_address = attrs.param(index, "byval").is_none()
+            && matches!(
+                unit.types
+                    .get(unit.param_types(unit.functions[func].ty)[index]),
+                Type::Ptr(_)
+            );
+        let number = self.number(unit, func, index).filter(|_| is_address)?;
+        self.shapes.get(number + 1)?.clone()
     }
 
     /// Returns the C type of parameter `index` of `func`, whose LLVM type is `ty`. A spelling counts only

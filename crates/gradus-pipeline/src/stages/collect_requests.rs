@@ -80,7 +80,11 @@ fn find_requests(
                 request: wish,
                 primal,
                 triple: &triple,
-                c_types: CTypes::new(host.c_types(symbol), host.array_descriptors(symbol)),
+                c_types: CTypes::new(
+                    host.c_types(symbol),
+                    host.array_descriptors(symbol),
+                    host.argument_shapes(symbol),
+                ),
                 is_taken: &|name| host.has_symbol(name),
             };
             match grad::wrap(unit, &mut run.analyses, &setting, &mut roots) {

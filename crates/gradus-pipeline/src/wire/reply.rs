@@ -71,6 +71,10 @@ pub struct Derivative {
     pub prototype: String,
     /// The primal's C prototype, without the semicolon.
     pub primal_prototype: String,
+    /// The C type of the primal's result.
+    pub primal_result: String,
+    /// The C type of the derivative's result.
+    pub result: String,
     /// The arguments that hold addresses of Fortran descriptors.
     pub descriptors: Vec<String>,
     /// The C definitions of by-value structures without a name in the source.
@@ -95,6 +99,11 @@ pub struct Argument {
     /// For a by-value structure in memory with members of a single float type: the C type and the number of
     /// members.
     pub elements: Option<(String, u64)>,
+    /// The extents of an array that Fortran passes by address; none for a scalar. `None` in other languages, and
+    /// for an array with a descriptor; an extent is `None` unless constant.
+    pub shape: Option<Vec<Option<u64>>>,
+    /// True if the function may write floats through the argument.
+    pub is_written: bool,
 }
 
 /// The array that a Fortran descriptor describes.

@@ -4,6 +4,7 @@
 use super::Check;
 use super::slots::{Slot, is_float, missing, slots, without_type_suffix};
 use super::values::{Fill, RANDOM, Value, to_c};
+use crate::fortran_descriptor::type_code;
 use gradus_ir::Diagnostic;
 use gradus_pipeline::{Argument, Derivative, ResultPart, Role};
 use std::fmt::Write;
@@ -131,18 +132,9 @@ fn primal(what: &Check, derivative: &Derivative, result: Option<&str>) -> String
     )
 }
 
-/// Returns the C type of the result, i.e. the text before the function's name; `None` for `void`.
+/// Returns the C type of the result; `None` for `void`.
 fn result_type(derivative: &Derivative) -> Result<Option<String>, Diagnostic> {
-    let head = derivative
-        .primal_prototype
-        .split('(')
-        .next()
-        .unwrap_or_default();
-    let ty = head
-        .trim()
-        .strip_suffix(derivative.function.as_str())
-        .unwrap_or(head)
-        .trim();
+    let ty = derivative.primal_result.as_str();
     let other = |what: &str| ty.contains(what);
     match ty {
         "void" => Ok(None),
@@ -201,25 +193,13 @@ fn descriptors(slots: &[Slot<'_>]) -> String {
                 format!(
                     "    gr_describe(&gr_shape_{i}[{k}], gr_args[{i}].{buffer}, sizeof({}), {}, {}, gr_extents_{i});",
                     slot.elem,
-                    descriptor_type(&slot.elem),
+                    type_code(&slot.elem),
                     descriptor.rank
                 ),
             );
         }
     }
     format!("{text}static void gr_shapes(void)\n{{\n{body}}}\n")
-}
-
-/// Returns the descriptor's code for the element type (flang's `ISO_Fortran_binding.h`).
-fn descriptor_type(elem: &str) -> u32 {
-    match elem {
-        "float" => 27,
-        "double" => 28,
-        "int8_t" => 7,
-        "int16_t" => 8,
-        "int32_t" => 9,
-        _ => 10,
-    }
 }
 
 /// Returns the code for the initial values: defaults first, then the values on the command line in order,

@@ -19,9 +19,10 @@ mod verdict;
 use crate::clang_jobs::Job;
 use crate::files::{self, Scratch};
 use crate::job_execution::run_compiler;
+use crate::linker_flags::is_for_the_linker;
 use crate::module_scan::is_parallel;
 use crate::source::{self, CompilerOptions};
-use crate::{Language, Settings, child, program, runtime, words};
+use crate::{Language, Settings, child, fortran_descriptor, program, runtime, words};
 use gradus_ir::{Code, Diagnostic};
 use gradus_pipeline::{GradRequest, GradTask, Mode, Options, Outcome, OutputKind, Request, Task};
 use std::fs::File;
@@ -221,12 +222,6 @@ fn task(what: &Check) -> GradTask {
     }
 }
 
-fn is_for_the_linker(flag: &str) -> bool {
-    ["-l", "-L", "-Wl,"]
-        .iter()
-        .any(|start| flag.starts_with(start))
-}
-
 /// Links the driver and the function into a program. The function's file may define `main`; the driver's
 /// `main` comes first.
 fn build(
@@ -237,7 +232,8 @@ fn build(
     (header, driver, symbol): (&[u8], &str, &str),
 ) -> Result<PathBuf, Diagnostic> {
     files::write(&scratch.file("derivatives.h"), header)?;
-    let parts: [(&str, &[u8]); 3] = [
+    let parts: [(&str, &[u8]); 4] = [
+        ("descriptor.h", fortran_descriptor::HEADER.as_bytes()),
         ("runtime.h", include_bytes!("runtime.h")),
         ("differences.h", include_bytes!("differences.h")),
         ("memory.h", include_bytes!("memory.h")),

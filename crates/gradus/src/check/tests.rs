@@ -41,6 +41,8 @@ fn argument(name: &str, c_type: &str, role: Role) -> Argument {
         role,
         descriptor: None,
         elements: None,
+        shape: None,
+        is_written: false,
     }
 }
 
@@ -89,6 +91,8 @@ fn derivative(mode: Mode) -> Derivative {
         }],
         prototype: String::new(),
         primal_prototype: "double cubes(const double *x, double s, double *y, int n)".into(),
+        primal_result: "double".into(),
+        result: "double".into(),
         descriptors: Vec::new(),
         structures: Vec::new(),
         is_zero: false,
