@@ -9,6 +9,7 @@ mod area;
 mod bench;
 mod course;
 mod demo;
+mod dist;
 mod gradus;
 mod growth;
 mod levels;
@@ -101,6 +102,12 @@ const COMMANDS: &[Command] = &[
         arguments: "[PROGRAM …]",
         summary: "measure compile time by program size",
         run: growth::run,
+    },
+    Command {
+        name: "dist",
+        arguments: "[--from FOLDER]",
+        summary: "build a release: install tree, tarball, Debian package",
+        run: dist::run,
     },
     Command {
         name: "setup",

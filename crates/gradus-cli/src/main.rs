@@ -11,6 +11,7 @@ mod dev;
 mod drivers;
 mod explain;
 mod grad;
+mod install;
 mod json;
 mod options;
 mod render;
@@ -73,6 +74,8 @@ gradus: automatic differentiation for existing C, C++, Fortran, Rust and CUDA co
       runs the passes, prints the IR and the time of each pass
   gradus explain CODE
       explains a diagnostic, such as GRD0005
+  gradus install PREFIX
+      installs the command with headers, run-time library, CMake and pkg-config files below PREFIX
   gradus bug-report [-o ARCHIVE] -- COMMAND …
       runs a command and packs the compiled modules, the flags and the versions into an archive
   gradus bug-report --replay ARCHIVE
@@ -132,7 +135,7 @@ fn run(args: &[OsString]) -> u8 {
 fn is_help_requested(command: Option<&str>, rest: &[OsString]) -> bool {
     match command {
         Some("--help" | "-h" | "help") => true,
-        Some("grad" | "check" | "dev" | "explain") => {
+        Some("grad" | "check" | "dev" | "explain" | "install") => {
             let own = rest.iter().take_while(|arg| *arg != "--");
             own.into_iter().any(|arg| arg == "--help" || arg == "-h")
         }
@@ -157,6 +160,7 @@ fn command(session: &Session, args: &[OsString]) -> u8 {
         Some("nvcc") => drivers::nvcc(session, rest),
         Some("dev") => dev::run(session, rest),
         Some("explain") => explain::run(session, rest),
+        Some("install") => install::run(session, rest),
         Some("--version" | "-V") => version::run(&session.settings),
         None => {
             crate::said::err(format_args!("{USAGE}"));

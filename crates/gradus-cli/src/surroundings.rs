@@ -45,12 +45,16 @@ fn compiler_program(program: &Path) -> PathBuf {
 
 /// Gradus's headers, by path below `include`: for programs that request derivatives under Gradus's names,
 /// and for CUDA programs.
-const HEADERS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/headers.rs"));
+pub const HEADERS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/headers.rs"));
 
-/// Returns the folder of Gradus's headers: `include` next to this program's folder, else a folder of the
+/// The folder of the headers below the prefix of an installation. The parent cannot serve: `/usr/include` is searched
+/// after the C++ library's headers only.
+pub const INCLUDE_FOLDER: &str = "include/gradus";
+
+/// Returns the folder of Gradus's headers: of the installation that this program belongs to, else a folder of the
 /// user's, written once per version.
 fn include_folder(program: &Path, store: &Path) -> Option<PathBuf> {
-    let installed = program.parent()?.parent()?.join("include");
+    let installed = program.parent()?.parent()?.join(INCLUDE_FOLDER);
     if installed.join("gradus.h").is_file() {
         return Some(installed);
     }

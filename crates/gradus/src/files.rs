@@ -94,7 +94,7 @@ pub fn write(file: &Path, bytes: &[u8]) -> Result<(), Diagnostic> {
 ///
 /// # Errors
 /// `FileAccess`.
-pub(crate) fn link_to(target: &Path, link: &Path) -> Result<(), Diagnostic> {
+pub fn link_to(target: &Path, link: &Path) -> Result<(), Diagnostic> {
     if fs::read_link(link).is_ok_and(|there| there == target) {
         return Ok(());
     }

@@ -36,6 +36,7 @@ pub mod reproducer;
 mod request_record;
 pub mod response_files;
 mod runtime;
+pub mod runtime_library;
 mod rustc;
 mod settings;
 mod shared_library;

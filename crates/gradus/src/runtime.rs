@@ -1,4 +1,4 @@
-//! The embedded runtime library of parallel programs: decides whether a link needs it, and selects its
+//! Link of the runtime library of parallel programs: decides whether a link needs it, and selects its
 //! threads. If an object, an archive or a library of the link has OpenMP regions of its own, the runtime
 //! uses the threads of OpenMP's library, for a single thread pool in the program.
 
@@ -8,16 +8,13 @@ use crate::module_scan::holds;
 use crate::objects::archive;
 use crate::objects::kind::{is_archive, is_bitcode, is_linked};
 use crate::objects::linker_inputs::inputs;
+use crate::runtime_library::{self, OBJECT, wrap_options};
 use gradus_ir::{Code, Diagnostic};
 use gradus_pipeline::ParallelTarget;
 use object::{Object, ObjectSymbol};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-/// The library as a relocatable object. Its symbols are the `gr_*` entries, the CUDA runtime, and, for each
-/// wrapped function `f` of OpenMP's library, `__wrap_f` and `f`.
-const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/gradus_rt.o"));
 
 /// Returns the linker's job, with the library if an object calls it.
 ///
@@ -60,8 +57,11 @@ fn with_library(
     let library = scratch.file("gradus_rt.o");
     files::write(&library, OBJECT)?;
     let mut job = job.clone();
-    job.args
-        .extend(wrapped().iter().map(|option| format!("{prefix}{option}")));
+    job.args.extend(
+        wrap_options()
+            .iter()
+            .map(|option| format!("{prefix}{option}")),
+    );
     if on_openmp || has_openmp_regions(&job) {
         job.args.push(format!("{prefix}{USE_OPENMP_THREADS}"));
     }
@@ -74,18 +74,6 @@ fn with_library(
         "-lc".to_string(),
     ]);
     Ok(job)
-}
-
-/// Returns the options that redirect calls of OpenMP functions to the wrappers.
-fn wrapped() -> Vec<String> {
-    let Ok(file) = object::File::parse(OBJECT) else {
-        return Vec::new();
-    };
-    let names = file.symbols().filter_map(|symbol| {
-        let name = symbol.name().ok()?.strip_prefix("__wrap_")?;
-        symbol.is_global().then(|| format!("--wrap={name}"))
-    });
-    names.collect()
 }
 
 /// Returns true if an object of the link has an undefined symbol with an entry's prefix, or an archive
@@ -120,7 +108,7 @@ fn defined_entries() -> HashSet<String> {
 /// # Errors
 /// A file cannot be written.
 pub(crate) fn write_libraries(folder: &Path) -> Result<(), Diagnostic> {
-    let library = archive::create(&[("gradus_rt.o".to_string(), OBJECT.to_vec())]);
+    let library = runtime_library::archive();
     let there = |file: &Path| files::read(file).is_ok_and(|bytes| bytes == library);
     files::make_folder(folder)?;
     let paths = LIBRARIES.map(|name| folder.join(name));

@@ -1,0 +1,11 @@
+# Versions before 1.0 are compatible if the first two numbers agree, later versions if the first number agrees.
+set(PACKAGE_VERSION "@VERSION@")
+set(PACKAGE_VERSION_COMPATIBLE FALSE)
+string(REGEX MATCH "^(0\\.[0-9]+|[1-9][0-9]*)" _gradus_own "${PACKAGE_VERSION}")
+string(REGEX MATCH "^(0\\.[0-9]+|[1-9][0-9]*)" _gradus_asked "${PACKAGE_FIND_VERSION}")
+if(_gradus_own STREQUAL _gradus_asked AND NOT PACKAGE_VERSION VERSION_LESS PACKAGE_FIND_VERSION)
+  set(PACKAGE_VERSION_COMPATIBLE TRUE)
+endif()
+if(PACKAGE_VERSION VERSION_EQUAL PACKAGE_FIND_VERSION)
+  set(PACKAGE_VERSION_EXACT TRUE)
+endif()

@@ -1,0 +1,135 @@
+//! `gradus install PREFIX`: copies the command with all files that belong to it below a prefix.
+//!
+//! The tree is relocatable: the command finds headers and the compiling program by its own path, and the CMake and
+//! pkg-config files name paths relative to their own. `share/gradus/files` lists the files, for removal.
+
+use crate::options::bad_option;
+use crate::said::outln;
+use crate::session::Session;
+use crate::surroundings::{HEADERS, INCLUDE_FOLDER};
+use gradus::files::{Content, Outputs};
+use gradus::{Code, Diagnostic, runtime_library};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// Names of links to the command.
+const LINKS: [&str; 4] = ["gradus-cc", "gradus-c++", "gradus-fc", "gradus-nvcc"];
+
+/// Texts with `@VERSION@` and `@WRAP_OPTIONS@`, by path below the prefix.
+const TEXTS: &[(&str, &str)] = &[
+    (
+        "lib/cmake/Gradus/GradusConfig.cmake",
+        include_str!("../install/GradusConfig.cmake"),
+    ),
+    (
+        "lib/cmake/Gradus/GradusConfigVersion.cmake",
+        include_str!("../install/GradusConfigVersion.cmake"),
+    ),
+    (
+        "lib/pkgconfig/gradus.pc",
+        include_str!("../install/gradus.pc"),
+    ),
+    (
+        "share/doc/gradus/copyright",
+        include_str!("../../../LICENSE"),
+    ),
+    (
+        "share/doc/gradus/CHANGELOG.md",
+        include_str!("../../../CHANGELOG.md"),
+    ),
+];
+
+/// The list of installed files, below the prefix.
+const MANIFEST: &str = "share/gradus/files";
+
+/// Runs the command. Returns the exit status.
+pub fn run(session: &Session, args: &[OsString]) -> u8 {
+    let installed = match args {
+        [prefix] if !prefix.to_string_lossy().starts_with('-') => {
+            install(session, Path::new(prefix))
+        }
+        _ => Err(bad_option(
+            "`gradus install` requires a folder: `gradus install ~/.local`",
+        )),
+    };
+    match installed {
+        Ok(count) => {
+            let prefix = PathBuf::from(&args[0]);
+            outln!("installed {count} files below {}", prefix.display());
+            outln!("add {} to PATH", prefix.join("bin").display());
+            0
+        }
+        Err(finding) => session.fail(finding),
+    }
+}
+
+/// Installs all files. Returns their number.
+fn install(session: &Session, prefix: &Path) -> Result<usize, Diagnostic> {
+    let settings = &session.settings;
+    if !settings.child.is_file() {
+        let message = format!("{} is missing", settings.child.display());
+        return Err(Diagnostic::error(Code::FileAccess, message)
+            .help("build both programs: `cargo build --release -p gradus-cli`"));
+    }
+    let mut files: Vec<(PathBuf, Content)> = vec![
+        ("bin/gradus".into(), Content::File(settings.program.clone())),
+        (
+            "lib/gradus/gradus-compiler".into(),
+            Content::File(settings.child.clone()),
+        ),
+        (
+            "lib/libgradus_rt.a".into(),
+            Content::Bytes(runtime_library::archive()),
+        ),
+    ];
+    let headers = HEADERS.iter().map(|(name, text)| {
+        let path = Path::new(INCLUDE_FOLDER).join(name);
+        (path, Content::Bytes(text.as_bytes().to_vec()))
+    });
+    files.extend(headers);
+    files.extend(TEXTS.iter().map(|(path, text)| {
+        let text = text
+            .replace("@VERSION@", env!("CARGO_PKG_VERSION"))
+            .replace("@WRAP_OPTIONS@", &wrap_options(path));
+        (PathBuf::from(path), Content::Bytes(text.into_bytes()))
+    }));
+    let links = LINKS.iter().map(|name| Path::new("bin").join(name));
+    let mut names: Vec<PathBuf> = files.iter().map(|(path, _)| path.clone()).collect();
+    names.extend(links.clone());
+    names.push(MANIFEST.into());
+    names.sort();
+    let lines: String = names
+        .iter()
+        .map(|name| format!("{}\n", name.display()))
+        .collect();
+    files.push((MANIFEST.into(), Content::Bytes(lines.into_bytes())));
+
+    let mut outputs = Outputs::default();
+    for (path, content) in files {
+        let path = prefix.join(path);
+        make_folder(path.parent().unwrap_or(prefix))?;
+        outputs.add(&path, content);
+    }
+    outputs.commit(&settings.leftovers)?;
+    for link in links {
+        gradus::files::link_to(Path::new("gradus"), &prefix.join(link))?;
+    }
+    Ok(names.len())
+}
+
+/// Returns the linker options that redirect OpenMP's functions to the run-time library, as a list of CMake or as
+/// words.
+fn wrap_options(path: &str) -> String {
+    let options: Vec<String> = (runtime_library::wrap_options().iter())
+        .map(|option| format!("-Wl,{option}"))
+        .collect();
+    options.join(if path.ends_with(".cmake") { ";" } else { " " })
+}
+
+fn make_folder(folder: &Path) -> Result<(), Diagnostic> {
+    std::fs::create_dir_all(folder).map_err(|e| {
+        let message = format!("cannot make the folder {}: {e}", folder.display());
+        Diagnostic::error(Code::FileAccess, message)
+            .help("install into a folder of your own: `gradus install ~/.local`")
+    })
+}
