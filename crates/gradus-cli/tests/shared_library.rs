@@ -88,6 +88,26 @@ fn a_library_exports_functions_derivatives_and_entries_only() {
         .flatten();
     let roles: Vec<&str> = roles.filter_map(|a| a["role"].as_str()).collect();
     assert_eq!(roles, ["active", "shadow", "inactive", "cotangent"]);
+    // glibc also defines `step`.
+    write(&at, "step.c", "double step(double x) { return x * x; }\n");
+    write(
+        &at,
+        "loads.c",
+        "#include <dlfcn.h>\n\
+         int main(void) {\n\
+           double x = 3, y = 0;\n\
+           void *library = dlopen(\"./step.so\", RTLD_NOW);\n\
+           void (*entry)(void **) = (void (*)(void **))dlsym(library, \"step__u\");\n\
+           entry((void *[]){&x, &y});\n\
+           return y != 9;\n\
+         }\n",
+    );
+    accepts(
+        &at,
+        "grad step.c -f step --emit shared --entry uniform -o step.so",
+    );
+    shell(&at, "clang-22 loads.c -o loads");
+    shell(&at, "./loads");
     accepts(&at, &format!("{ask} -o plain.so"));
     assert_eq!(
         exported(&at, "plain.so"),

@@ -73,6 +73,8 @@ pub(crate) fn link(
     args.extend(runtime::fortran_library(&c, parts.object));
     args.extend([
         format!("-Wl,--version-script={}", exports.display()),
+        // The program's functions take precedence over equal names of the loading process: glibc defines `step`.
+        "-Wl,-Bsymbolic".to_string(),
         // A symbol that no library defines is an error of the link, not of the program that loads the library.
         "-Wl,-z,defs".to_string(),
         "-Wl,--as-needed".to_string(),
