@@ -15,6 +15,7 @@ mod growth;
 mod levels;
 mod parallel;
 mod process;
+mod python;
 mod roundtrip;
 mod setup;
 mod sources;
@@ -60,6 +61,12 @@ const COMMANDS: &[Command] = &[
         arguments: "[NAME]",
         summary: "rewrite case pages and generated pages of the manual: all, or those of one area",
         run: suite::bless,
+    },
+    Command {
+        name: "python",
+        arguments: "[PYTEST ARGUMENTS …]",
+        summary: "build the Python package and run its tests",
+        run: python::run,
     },
     Command {
         name: "fuzz",

@@ -71,6 +71,14 @@ const NEEDS: &[Need] = &[
         present: || Path::new("/usr/include/eigen3/Eigen/Dense").is_file(),
     },
     Need {
+        package: "python3-venv",
+        purpose: "virtual environments; the tests of the Python package run in one",
+        present: || {
+            let mut python = Command::new(crate::python::interpreter());
+            process::capture(python.args(["-c", "import venv, ensurepip"])).is_ok()
+        },
+    },
+    Need {
         package: "zlib1g-dev",
         purpose: "zlib, a dependency of LLVM's library",
         present: || Path::new("/usr/include/zlib.h").is_file(),

@@ -5,7 +5,7 @@
 
 use crate::area::ExpectedResults;
 use crate::process::{self, Failure, Outcome};
-use crate::{area, gradus, setup, tidy, workspace};
+use crate::{area, gradus, python, setup, tidy, workspace};
 use std::time::Instant;
 
 /// Runs all checks, or the tests of the area NAME.
@@ -16,6 +16,7 @@ pub fn test(arguments: &[String]) -> Outcome<()> {
     let with_setup = match arguments {
         [] => true,
         [only] if only == "--no-setup" => false,
+        [name] if name == "python" => return python::run(&[]),
         [name] if !name.starts_with('-') => return area::run(name, ExpectedResults::Check),
         _ => {
             return Err(Failure::new(
@@ -56,6 +57,7 @@ pub fn test(arguments: &[String]) -> Outcome<()> {
             cargo(&["test", "--workspace", "--no-fail-fast"])
         });
     }
+    report.step("python", || python::run(&[]));
     report.close()
 }
 

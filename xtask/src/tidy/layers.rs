@@ -58,7 +58,7 @@ const LAYERS: &[Row] = &[
     row("gradus-pipeline", 3, Imports::Lower),
     row("gradus", 4, Imports::Lower),
     row("gradus-cli", 5, TOOL),
-    row("gradus-py", 5, TOOL),
+    row("gradus-python", 5, NONE),
     row("cargo-gradus", 5, TOOL),
     row("gradus-rt", BESIDE, NONE),
     row("gradus-testkit", BESIDE, Imports::All),

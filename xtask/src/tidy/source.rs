@@ -13,9 +13,9 @@ const MAX_FUNCTION_LINES: usize = 90;
 const MAX_UNWRAPS: usize = 4;
 
 /// Crates with unsafe code.
-const UNSAFE_CRATES: &[&str] = &["gradus-llvm", "gradus-rt"];
+const UNSAFE_CRATES: &[&str] = &["gradus-llvm", "gradus-python", "gradus-rt"];
 /// Crates with a user interface, which may print.
-const PRINTING_CRATES: &[&str] = &["gradus-cli", "gradus-py", "cargo-gradus", "xtask"];
+const PRINTING_CRATES: &[&str] = &["gradus-cli", "cargo-gradus", "xtask"];
 
 /// Rust file and its views.
 struct Source<'a> {

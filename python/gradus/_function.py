@@ -1,0 +1,169 @@
+"""Functions of compiled programs, with derivatives."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from . import _compile, _plans
+from ._errors import SignatureError
+from ._form import Form, form
+from ._native import Caller, Library
+
+
+class Function(Caller):
+    """A function of a program. `f(x)` calls the function; `f.grad(x)` and other attributes its derivatives.
+
+    Arguments are the function's own in order, without the lengths of arrays. `repr(f)` prints the form.
+    """
+
+    def __new__(cls, program: Program, made: _compile.Made, shape: Form, stated: tuple) -> Function:
+        library = Library(str(made.library))
+        described = made.signature["functions"][0]
+        self = super().__new__(cls, library, described["entry"], _plans.value(shape, described))
+        self._library, self._program, self._made, self._form = library, program, made, shape
+        self._wrt, self._text = stated
+        self.__name__ = shape.name
+        return self
+
+    def __init__(self, *_: object) -> None:
+        pass
+
+    def __repr__(self) -> str:
+        return f"<gradus function {self._form}>"
+
+    def _derivative(self, mode: str) -> dict:
+        return next(d for d in self._made.signature["derivatives"] if d["mode"] == mode)
+
+    def _caller(self, mode: str, plan, *more: str) -> Caller:
+        derivative = self._derivative(mode)
+        return Caller(self._library, derivative["entry"], plan(self._form, derivative, *more))
+
+    @cached_property
+    def grad(self) -> Caller:
+        """`f.grad(x)`: the gradient of the result; a tuple for several active arguments."""
+        return self._caller("reverse", _plans.grad)
+
+    @cached_property
+    def value_and_grad(self) -> Caller:
+        """`f.value_and_grad(x)`: the result, then the gradient with respect to each active argument."""
+        return self._caller("reverse", _plans.grad, "value_and_grad")
+
+    @cached_property
+    def vjp(self) -> Caller:
+        """`f.vjp(x, w)`: the transposed Jacobian times the cotangent `w` of the output."""
+        return self._caller("reverse", _plans.vjp)
+
+    @cached_property
+    def jvp(self) -> Caller:
+        """`f.jvp(x, v)`: the Jacobian times the tangent `v`."""
+        return self._caller("forward", _plans.jvp)
+
+    @cached_property
+    def hvp(self) -> Caller:
+        """`f.hvp(x, v)`: the Hessian times the tangent `v`. The first use compiles a second derivative."""
+        numbers = [i for i in self._inputs if self._form.arguments[i].passing == "value"]
+        if numbers:
+            names = ", ".join(self._form.arguments[i].name for i in numbers)
+            raise SignatureError(f"{self.__name__}.hvp: second derivatives with respect to numbers by value ({names}) are "
+                                 "not supported; choose arrays with f.wrt(…)")
+        _plans.grad(self._form, self._derivative("reverse"))
+        made = _compile.second(self._program.source, self.__name__, self._wrt)
+        first, second = made.first["derivatives"][0], made.signature["derivatives"][0]
+        plan = _plans.hvp(self._form, first, second)
+        return Caller(Library(str(made.library)), second["entry"], plan)
+
+    @property
+    def _inputs(self) -> list[int]:
+        return _plans.inputs(self._form, self._derivative("reverse"))
+
+    @property
+    def _written(self) -> list[int]:
+        return _plans.written(self._form, self._derivative("reverse"))
+
+    def jac(self, *args, **kwargs):
+        """Returns the Jacobian, of shape output shape + input shape, by JVPs or VJPs, whichever are fewer."""
+        from ._dense import jacobian
+
+        return jacobian(self, args, kwargs)
+
+    def hess(self, *args, **kwargs):
+        """Returns the Hessian with respect to the one active argument, by Hessian-vector products."""
+        from ._dense import hessian
+
+        return hessian(self, args, kwargs)
+
+    def check(self, *args, **kwargs):
+        """Compares JVP, VJP and finite differences at these arguments. Returns a report; raises `Wrong`."""
+        from ._check import check
+
+        return check(self, args, kwargs)
+
+    def report(self) -> str:
+        """Returns the compiler's report: activity, operation counts, tape."""
+        return self._made.report
+
+    def wrt(self, *names: str) -> Function:
+        """Returns the function with derivatives with respect to these arguments only."""
+        return self._program.function(self.__name__, names, self._text)
+
+    def signature(self, text: str | None = None) -> Function | str:
+        """Returns the form as text; with a text (`x: in[n], y: out[2*n]`), the function in this form."""
+        return str(self._form) if text is None else self._program.function(self.__name__, self._wrt, text)
+
+
+class Undecided:
+    """A function with arrays of unknown length: calls need a signature."""
+
+    def __init__(self, program: Program, shape: Form, stated: tuple) -> None:
+        self._program, self._form, self.__name__ = program, shape, shape.name
+        self._wrt, self._text = stated
+
+    def __repr__(self) -> str:
+        return f"<gradus function {self._form}, undecided>"
+
+    def signature(self, text: str) -> Function | Undecided:
+        """Returns the function in the form that the text states: `x: in[n], y: out[2*n]`."""
+        return self._program.function(self.__name__, self._wrt, text)
+
+    def _refuse(self) -> SignatureError:
+        unknown = [a.name for a in self._form.undecided]
+        example = ", ".join(f"{name}: [n]" for name in unknown)
+        return SignatureError(
+            f"{self.__name__}: the length of {', '.join(unknown)} is unknown ({self._form}); state the signature with "
+            f"integers of the function or numbers, for example f = f.signature(\"{example}\")"
+        )
+
+    def __call__(self, *_: object, **__: object) -> None:
+        raise self._refuse()
+
+    def __getattr__(self, name: str) -> None:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise self._refuse()
+
+
+class Program:
+    """A compiled program. Its functions are attributes, compiled at their first use."""
+
+    def __init__(self, source: _compile.Source, signatures: dict[str, str], owned: object = None) -> None:
+        self.source, self.stated, self._owned = source, dict(signatures), owned
+
+    def __repr__(self) -> str:
+        return f"<gradus program {', '.join(map(str, self.source.files))}>"
+
+    def function(self, name: str, wrt: tuple[str, ...] = (), signature: str | None = None) -> Function | Undecided:
+        """Compiles a function with its derivatives, or finds the result in the cache."""
+        made = _compile.derivatives(self.source, name, tuple(wrt))
+        shape = form(made.signature["functions"][0], signature)
+        if shape.undecided:
+            return Undecided(self, shape, (tuple(wrt), signature))
+        return Function(self, made, shape, (tuple(wrt), signature))
+
+    def __getattr__(self, name: str) -> Function | Undecided:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        found = self.function(name, (), self.stated.get(name))
+        self.__dict__[name] = found
+        return found
+
+    __getitem__ = function

@@ -1,0 +1,95 @@
+//! `cargo xtask python`: builds the Python package in place, and runs its tests in a virtual environment of the build
+//! folder.
+//!
+//! The tests call the development build of the command: the compiler's own assertions are part of the test.
+
+use crate::process::{self, Failure, Outcome};
+use crate::workspace;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Packages of the tests; `pip` installs them once.
+const PACKAGES: &[&str] = &["numpy>=1.26,<3", "pytest>=8,<10", "scipy>=1.11,<2"];
+
+/// The extension module of the package, as the interpreter finds it.
+const EXTENSION: &str = "python/gradus/_native.abi3.so";
+
+/// Runs the tests of the package; arguments are pytest's.
+///
+/// # Errors
+/// Fails if a build fails, if `pip` cannot install a package, or if a test fails.
+pub fn run(arguments: &[String]) -> Outcome<()> {
+    process::show(workspace::cargo().args(["build", "--quiet", "--package", "gradus-cli"]))?;
+    build_extension("release")?;
+    let python = environment(PACKAGES)?;
+    let mut tests = Command::new(&python);
+    tests
+        .current_dir(workspace::root().join("python"))
+        .env("GRADUS_COMMAND", workspace::target().join("debug/gradus"))
+        .env("XDG_CACHE_HOME", workspace::target().join("python-cache"))
+        .args(["-m", "pytest", "-q", "-p", "no:cacheprovider"]);
+    match arguments {
+        [] => tests.arg("tests"),
+        given => tests.args(given),
+    };
+    process::show(&mut tests)
+}
+
+/// Builds the extension module, and copies it into the package.
+fn build_extension(profile: &str) -> Outcome<()> {
+    let mut build = workspace::cargo();
+    build.args([
+        "build",
+        "--quiet",
+        "--package",
+        "gradus-python",
+        "--profile",
+        profile,
+    ]);
+    process::show(&mut build)?;
+    let built = workspace::target()
+        .join(profile)
+        .join("libgradus_native.so");
+    let place = workspace::root().join(EXTENSION);
+    // A new file: interpreters that run keep the old one.
+    let new = place.with_extension("new");
+    let copied = std::fs::copy(&built, &new).and_then(|_| std::fs::rename(&new, &place));
+    copied.map_err(|e| Failure::new(format!("cannot write {}: {e}", place.display())))
+}
+
+/// Returns the interpreter of a virtual environment with these packages.
+fn environment(packages: &[&str]) -> Outcome<PathBuf> {
+    let folder = workspace::target().join("python");
+    let python = folder.join("bin/python");
+    let list = folder.join("packages.txt");
+    let wanted = packages.join("\n");
+    if python.is_file() && std::fs::read_to_string(&list).is_ok_and(|text| text == wanted) {
+        return Ok(python);
+    }
+    println!("python: installing {}", packages.join(", "));
+    process::show(
+        Command::new(interpreter())
+            .args(["-m", "venv", "--clear"])
+            .arg(&folder),
+    )?;
+    let mut pip = Command::new(&python);
+    pip.args([
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+    ]);
+    process::show(pip.args(packages))?;
+    std::fs::write(&list, wanted)
+        .map_err(|e| Failure::new(format!("cannot write {}: {e}", list.display())))?;
+    Ok(python)
+}
+
+/// Returns the system's interpreter: Debian's has `venv` after `setup`.
+pub fn interpreter() -> &'static str {
+    match Path::new("/usr/bin/python3").is_file() {
+        true => "/usr/bin/python3",
+        false => "python3",
+    }
+}
