@@ -1,45 +1,56 @@
 //! `gradus bug-report`: packs all inputs of a command into an archive, and replays such archives.
 
-use crate::options::{ParserError, bad_option, option_value, split_at_dashes};
+use crate::options::bad_option;
 use crate::said::outln;
 use crate::session::{Session, status};
+use clap::Args;
 use gradus::files::{Content, Outputs};
 use gradus::{Code, Diagnostic, Record, child, files, reproducer};
-use lexopt::Arg::{Long, Short};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// The default name of an archive.
 const NAME: &str = "gradus-report.tar";
 
-enum Asked {
-    /// Run this command and pack its requests.
-    Pack { output: PathBuf },
-    /// Replay an archive.
-    Replay { archive: PathBuf },
+const EXAMPLES: &str = "\
+Examples:
+  gradus bug-report -- grad energy.c -f energy
+  gradus bug-report -o report.tar -- cc -O2 main.c
+  gradus bug-report --replay report.tar";
+
+/// The words of the command line.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Words {
+    /// The archive to write
+    #[arg(short, long, value_name = "ARCHIVE", default_value = NAME)]
+    output: PathBuf,
+    /// Compile the modules of an archive again
+    #[arg(long, value_name = "ARCHIVE")]
+    replay: Option<PathBuf>,
+    /// The command of gradus to run, after `--`
+    #[arg(last = true)]
+    command: Vec<String>,
 }
 
 /// Runs the command; `again` runs another command. Returns the exit status.
-pub fn run(
-    session: &mut Session,
-    args: &[OsString],
-    again: &dyn Fn(&Session, &[OsString]) -> u8,
-) -> u8 {
-    let (own, command) = split_at_dashes(args);
-    let asked = match parse(own, command.is_empty()) {
-        Ok(asked) => asked,
-        Err(diagnostic) => return session.fail(diagnostic),
-    };
-    let done = match asked {
-        Asked::Pack { output } => {
+pub fn run(session: &mut Session, words: Words, again: &dyn Fn(&Session, &[OsString]) -> u8) -> u8 {
+    let command = command_of_gradus(&words.command);
+    let done = match (&words.replay, command) {
+        (Some(archive), []) => return replay(session, archive),
+        (None, [_, ..]) => {
             let record = Record::default();
             session.settings.record = Some(record.clone());
-            let words = command.iter().map(|w| w.to_string_lossy().into_owned());
-            session.settings.command = std::iter::once("gradus".to_string()).chain(words).collect();
-            let status = again(session, command);
-            pack(session, &record, &output, status)
+            let line = std::iter::once("gradus").chain(command.iter().map(String::as_str));
+            session.settings.command = line.map(String::from).collect();
+            let args: Vec<OsString> = command.iter().map(OsString::from).collect();
+            let status = again(session, &args);
+            pack(session, &record, &words.output, status)
         }
-        Asked::Replay { archive } => return replay(session, &archive),
+        _ => Err(bad_option(
+            "`gradus bug-report` requires a command: `gradus bug-report -- grad FILE -f NAME`",
+        )
+        .help("to replay an archive, run `gradus bug-report --replay ARCHIVE`")),
     };
     match done {
         Ok(()) => {
@@ -52,25 +63,11 @@ pub fn run(
     }
 }
 
-fn parse(own: &[OsString], no_command: bool) -> Result<Asked, Diagnostic> {
-    let (mut output, mut replay) = (None, None);
-    let mut parser = lexopt::Parser::from_args(own);
-    while let Some(arg) = parser.next().map_err(ParserError)? {
-        match arg {
-            Short('o') | Long("output") => output = Some(PathBuf::from(option_value(&mut parser)?)),
-            Long("replay") => replay = Some(PathBuf::from(option_value(&mut parser)?)),
-            other => return Err(ParserError(other.unexpected()).into()),
-        }
-    }
-    match (replay, no_command) {
-        (Some(archive), true) => Ok(Asked::Replay { archive }),
-        (None, false) => Ok(Asked::Pack {
-            output: output.unwrap_or_else(|| NAME.into()),
-        }),
-        _ => Err(bad_option(
-            "`gradus bug-report` requires a command: `gradus bug-report -- grad FILE -f NAME`",
-        )
-        .help("to replay an archive, run `gradus bug-report --replay ARCHIVE`")),
+/// Returns a command without the tool's own name, which users copy along.
+fn command_of_gradus(command: &[String]) -> &[String] {
+    match command {
+        [first, rest @ ..] if Path::new(first).file_name().is_some_and(|n| n == "gradus") => rest,
+        _ => command,
     }
 }
 

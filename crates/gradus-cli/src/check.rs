@@ -1,29 +1,70 @@
 //! `gradus check`: tests a derivative.
 
-use crate::options::{
-    ParserError, allowed, bad_option, option_value, seconds, split_at_dashes, split_commas,
-    word_text, words,
-};
+use crate::options::{allowed, trimmed};
 use crate::said::outln;
 use crate::session::{Session, status};
-use gradus::Diagnostic;
+use clap::Args;
 use gradus::check::{Check, check};
-use gradus::pipeline::Options;
-use lexopt::Arg::{Long, Short, Value};
-use std::ffi::OsString;
+use gradus::pipeline::{Allowance, Options};
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  gradus check energy.c -f energy --arg n=100 --arg 'x=rand(n)'
+  gradus check plane.f90 -f energy --arg 'x=[1, 2, 3]' -- -O3
+  gradus check solver.c -f residual --driver main.c
+
+Values: a number; [NUMBER, …]; rand, zeros, ones, iota (LENGTH, …); randint(LENGTH, BOUND).
+The driver of `--driver` calls the function and passes the numbers; given(LENGTH) passes arrays.";
+
+/// The words of the command line.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Words {
+    /// The program: C, C++, Fortran, Rust, CUDA or LLVM IR
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<String>,
+    /// The function to test
+    #[arg(short, long, value_name = "NAME")]
+    function: String,
+    /// The arguments to differentiate with respect to [default: all with floats]
+    #[arg(long, value_name = "ARGUMENTS", value_delimiter = ',')]
+    wrt: Vec<String>,
+    /// Arguments without a derivative
+    #[arg(long, value_name = "ARGUMENTS", value_delimiter = ',')]
+    inactive: Vec<String>,
+    /// The value of an argument
+    #[arg(long = "arg", value_name = "NAME=VALUE", allow_hyphen_values = true, value_parser = name_and_value)]
+    values: Vec<(String, String)>,
+    /// The function computes in float: loosen the tolerances
+    #[arg(long)]
+    single: bool,
+    /// A program that calls the function
+    #[arg(long, value_name = "MAIN.c")]
+    driver: Option<PathBuf>,
+    /// Time limit for all calls together
+    #[arg(long, value_name = "SECONDS", default_value_t = LIMIT_SECONDS, value_parser = clap::value_parser!(u32).range(1..))]
+    limit: u32,
+    /// Define zero times infinity or NaN as zero
+    #[arg(long)]
+    strong_zero: bool,
+    /// Accept with a warning: numbers that pass through text or a file, where derivatives end
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = allowed())]
+    allow: Vec<Allowance>,
+    /// Turn passes off, for tests
+    #[arg(long, value_name = "PASSES", value_delimiter = ',')]
+    without: Vec<String>,
+    /// Flags of the compiler, after `--` [default: -O2]
+    #[arg(last = true, value_name = "FLAGS")]
+    flags: Vec<String>,
+}
 
 /// The default time limit for all calls together, in seconds.
 const LIMIT_SECONDS: u32 = 60;
 
 /// Runs the command. Returns the exit status.
-pub fn run(session: &Session, args: &[OsString]) -> u8 {
-    let what = match parse(args) {
-        Ok(what) => Check {
-            limit_memory_bytes: session.settings.limits.memory_bytes,
-            ..what
-        },
-        Err(diagnostic) => return session.fail(diagnostic),
-    };
+pub fn run(session: &Session, words: Words) -> u8 {
+    let what = words.check(session.settings.limits.memory_bytes);
     let checked = check(&session.settings, &what);
     if !checked.text.is_empty() {
         outln!("{}\n{}", what.function, checked.text.trim_end());
@@ -39,60 +80,33 @@ pub fn run(session: &Session, args: &[OsString]) -> u8 {
     0
 }
 
-fn parse(args: &[OsString]) -> Result<Check, Diagnostic> {
-    let (own, flags) = split_at_dashes(args);
-    let mut function = None;
-    let mut what = Check {
-        files: Vec::new(),
-        function: String::new(),
-        wrt: Vec::new(),
-        inactive: Vec::new(),
-        values: Vec::new(),
-        single: false,
-        driver: None,
-        flags: words(flags)?,
-        limit_seconds: LIMIT_SECONDS,
-        limit_memory_bytes: 0,
-        options: Options::default(),
-    };
-    let mut parser = lexopt::Parser::from_args(own);
-    while let Some(arg) = parser.next().map_err(ParserError)? {
-        match arg {
-            Short('f') | Long("function") => function = Some(option_value(&mut parser)?),
-            Long("wrt") => what.wrt.extend(split_commas(&option_value(&mut parser)?)),
-            Long("inactive") => what
-                .inactive
-                .extend(split_commas(&option_value(&mut parser)?)),
-            Long("arg") => what
-                .values
-                .push(name_and_value(&option_value(&mut parser)?)?),
-            Long("single") => what.single = true,
-            Long("driver") => what.driver = Some(option_value(&mut parser)?.into()),
-            Long("limit") => what.limit_seconds = seconds(&option_value(&mut parser)?)?,
-            Long("strong-zero") => what.options.strong_zero = true,
-            Long("allow") => what
-                .options
-                .allowed
-                .extend(allowed(&option_value(&mut parser)?)?),
-            Long("without") => what
-                .options
-                .off
-                .extend(split_commas(&option_value(&mut parser)?)),
-            Value(name) => what.files.push(word_text(&name)?.into()),
-            other => return Err(ParserError(other.unexpected()).into()),
+impl Words {
+    fn check(self, limit_memory_bytes: u64) -> Check {
+        Check {
+            files: self.files.iter().map(PathBuf::from).collect(),
+            function: self.function,
+            wrt: trimmed(&self.wrt),
+            inactive: trimmed(&self.inactive),
+            values: self.values,
+            single: self.single,
+            driver: self.driver,
+            flags: self.flags,
+            limit_seconds: self.limit,
+            limit_memory_bytes,
+            options: Options {
+                strong_zero: self.strong_zero,
+                allowed: self.allow,
+                off: trimmed(&self.without),
+                ..Options::default()
+            },
         }
     }
-    if what.files.is_empty() {
-        return Err(bad_option("no program is given"));
-    }
-    what.function = function.ok_or_else(|| bad_option("no function is given: `-f NAME`"))?;
-    Ok(what)
 }
 
-fn name_and_value(text: &str) -> Result<(String, String), Diagnostic> {
+fn name_and_value(text: &str) -> Result<(String, String), String> {
     let (name, value) = text
         .split_once('=')
-        .ok_or_else(|| bad_option(format!("`--arg {text}` has no value: `--arg NAME=VALUE`")))?;
+        .ok_or("it has no value: use NAME=VALUE")?;
     Ok((name.trim().to_string(), value.trim().to_string()))
 }
 
@@ -101,12 +115,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_keep_their_order() {
-        let words =
-            ["e.c", "-f", "f", "--arg", "n=100", "--arg", "x = rand(n)"].map(OsString::from);
-        let what = parse(&words).expect("understood");
-        assert_eq!(what.values[0], ("n".to_string(), "100".to_string()));
-        assert_eq!(what.values[1], ("x".to_string(), "rand(n)".to_string()));
-        assert!(parse(&["e.c", "-f", "f", "--arg", "n"].map(OsString::from)).is_err());
+    fn a_value_follows_the_name() {
+        let parsed = name_and_value("x = rand(n)").expect("understood");
+        assert_eq!(parsed, ("x".to_string(), "rand(n)".to_string()));
+        assert!(name_and_value("n").is_err());
     }
 }

@@ -1,33 +1,61 @@
 //! `gradus dev`: shows the effect of the passes on a program.
 
-use crate::options::{ParserError, bad_option, option_value, split_at_dashes, word_text, words};
 use crate::said::outln;
 use crate::session::{Session, status};
-use gradus::Diagnostic;
+use clap::Args;
 use gradus::dev::{Dev, dev};
-use gradus::pipeline::OutputKind;
-use lexopt::Arg::{Long, Short, Value};
-use std::ffi::OsString;
+use gradus::pipeline::{Options, OutputKind};
+use std::path::PathBuf;
 
-struct Asked {
-    dev: Dev,
+const EXAMPLES: &str = "\
+Examples:
+  gradus dev energy.c -f energy --after=licm
+  gradus dev loops.c --print --time -- -fopenmp";
+
+/// The words of the command line.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Words {
+    /// The program
+    #[arg(value_name = "IN")]
+    file: String,
+    /// The function; all functions by default
+    #[arg(short, value_name = "NAME")]
+    function: Option<String>,
+    /// Print the IR after this pass, or after `all`
+    #[arg(long, value_name = "PASS")]
+    after: Vec<String>,
+    /// Print the IR after each pass
+    #[arg(long)]
+    print: bool,
+    /// Print the time of each pass
+    #[arg(long)]
     time: bool,
+    /// Verify the IR after each pass
+    #[arg(long)]
+    verify_each: bool,
+    /// Equal bits for any number of threads
+    #[arg(long)]
+    deterministic: bool,
+    /// Send every function through the IR and back
+    #[arg(long)]
+    restructure_all: bool,
+    /// Flags of the compiler, after `--`
+    #[arg(last = true, value_name = "FLAGS")]
+    flags: Vec<String>,
 }
 
 /// Runs the command. Returns the exit status.
-pub fn run(session: &Session, args: &[OsString]) -> u8 {
-    let asked = match parse(args) {
-        Ok(asked) => asked,
-        Err(diagnostic) => return session.fail(diagnostic),
-    };
-    let reply = match dev(&session.settings, &asked.dev) {
+pub fn run(session: &Session, words: Words) -> u8 {
+    let time = words.time;
+    let reply = match dev(&session.settings, &words.dev()) {
         Ok(reply) => reply,
         Err(diagnostic) => return session.fail(diagnostic),
     };
     for dump in &reply.dumps {
         outln!("; after {}\n{}", dump.pass, dump.text);
     }
-    if asked.time {
+    if time {
         for time in &reply.timings {
             outln!("{:>12.3} ms  {}", time.duration as f64 / 1e6, time.pass);
         }
@@ -42,32 +70,20 @@ pub fn run(session: &Session, args: &[OsString]) -> u8 {
     }
 }
 
-fn parse(args: &[OsString]) -> Result<Asked, Diagnostic> {
-    let (own, flags) = split_at_dashes(args);
-    let (mut file, mut after) = (None, Vec::new());
-    let mut dev = Dev {
-        flags: words(flags)?,
-        ..Dev::default()
-    };
-    let (mut print, mut time) = (false, false);
-    let mut parser = lexopt::Parser::from_args(own);
-    while let Some(arg) = parser.next().map_err(ParserError)? {
-        match arg {
-            Long("print") => print = true,
-            Long("time") => time = true,
-            Long("verify-each") => dev.options.verify_each = true,
-            Long("deterministic") => dev.options.deterministic = true,
-            Long("restructure-all") => dev.restructure_all = true,
-            Long("after") => after.push(option_value(&mut parser)?),
-            Short('f') => dev.function = Some(option_value(&mut parser)?),
-            Value(name) if file.is_none() => file = Some(word_text(&name)?.into()),
-            other => return Err(ParserError(other.unexpected()).into()),
+impl Words {
+    fn dev(self) -> Dev {
+        let all = self.print && self.after.is_empty();
+        Dev {
+            file: PathBuf::from(self.file),
+            function: self.function,
+            restructure_all: self.restructure_all,
+            flags: self.flags,
+            options: Options {
+                verify_each: self.verify_each,
+                deterministic: self.deterministic,
+                dump_after: if all { vec!["all".into()] } else { self.after },
+                ..Options::default()
+            },
         }
     }
-    dev.file = file.ok_or_else(|| bad_option("no program is given"))?;
-    if print && after.is_empty() {
-        after.push("all".into());
-    }
-    dev.options.dump_after = after;
-    Ok(Asked { dev, time })
 }

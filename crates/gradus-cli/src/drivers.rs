@@ -70,7 +70,7 @@ fn parse(args: &[OsString]) -> Result<Asked, Diagnostic> {
                         .off
                         .extend(crate::options::split_commas(names));
                 } else if let Some(names) = arg.strip_prefix("--allow=") {
-                    let allowed = crate::options::allowed(names)?;
+                    let allowed = crate::options::allowed_list(names)?;
                     asked.how.options.allowed.extend(allowed);
                 } else if let Some(name) = arg.strip_prefix("--par-target=") {
                     asked.how.options.target = target(name)?;

@@ -3,8 +3,8 @@
 use crate::options::bad_option;
 use crate::said::outln;
 use crate::session::Session;
+use clap::Args;
 use gradus::Code;
-use std::ffi::OsString;
 
 macro_rules! pages {
     ($($digits:literal),*) => {
@@ -17,9 +17,17 @@ macro_rules! pages {
 
 gradus::with_code_digits!(pages);
 
+/// The words of the command line.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  gradus explain GRD0005\n  gradus explain 5\n  gradus explain")]
+pub struct Words {
+    /// The diagnostic, such as GRD0005 or 5 [default: list all]
+    code: Option<String>,
+}
+
 /// Prints a page, or the list of all pages. Returns the exit status.
-pub fn run(session: &Session, args: &[OsString]) -> u8 {
-    let Some(asked) = args.first().map(|a| a.to_string_lossy().to_uppercase()) else {
+pub fn run(session: &Session, words: &Words) -> u8 {
+    let Some(asked) = words.code.as_ref().map(|code| code.to_uppercase()) else {
         for (number, page) in PAGES {
             outln!("{number}  {}", title(page));
         }

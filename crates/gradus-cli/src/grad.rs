@@ -1,20 +1,18 @@
 //! `gradus grad`: derivatives of functions by name.
 
-use crate::options::{
-    ParserError, allowed, bad_option, option_value, split_at_dashes, split_commas, word_text, words,
-};
+use crate::options::{allowed, bad_option, trimmed};
 use crate::said::outln;
 use crate::session::{Session, status};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use gradus::Diagnostic;
 use gradus::grad::{Emit, Entry, Grad, grad};
-use gradus::pipeline::{GradRequest, GradTask, Mode, Options};
-use lexopt::Arg::{Long, Short, Value};
-use std::ffi::OsString;
+use gradus::pipeline::{Allowance, GradRequest, GradTask, Mode, Options};
 use std::path::PathBuf;
 
 /// Runs the command. Returns the exit status.
-pub fn run(session: &Session, args: &[OsString]) -> u8 {
-    let what = match parse(args) {
+pub fn run(session: &Session, words: Words) -> u8 {
+    let what = match words.finish() {
         Ok(what) => what,
         Err(diagnostic) => return session.fail(diagnostic),
     };
@@ -32,73 +30,82 @@ pub fn run(session: &Session, args: &[OsString]) -> u8 {
     }
 }
 
-/// The parsed options.
-#[derive(Default)]
-pub struct Asked {
-    files: Vec<PathBuf>,
+const EXAMPLES: &str = "\
+Examples:
+  gradus grad energy.c -f energy --wrt x
+  gradus grad energy.c -f energy --wrt x --mode reverse,forward --emit shared -o libenergy.so
+  gradus grad plane.f90 -f energy -o energy.o -- -O3 -fopenmp
+  gradus grad path/to/Cargo.toml -f energy --wrt x";
+
+/// The words of the command line.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Words {
+    /// The program: C, C++, Fortran, Rust (a file or a Cargo.toml), CUDA or LLVM IR
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<String>,
+    /// The function to differentiate; may be repeated
+    #[arg(short, long = "function", required = true, value_name = "NAME")]
     functions: Vec<String>,
+    /// The arguments to differentiate with respect to [default: all with floats]
+    #[arg(long, value_name = "ARGUMENTS", value_delimiter = ',')]
     wrt: Vec<String>,
+    /// Reverse mode (VJP), forward mode (JVP), or both [default: reverse]
+    #[arg(long = "mode", value_name = "MODES", value_delimiter = ',', value_parser = modes())]
     modes: Vec<Mode>,
+    /// The derivative's symbol [default: NAME_vjp or NAME_jvp]
+    #[arg(long, value_name = "SYMBOL")]
     name: Option<String>,
+    /// Return the function's value, too
+    #[arg(long)]
     with_primal: bool,
-    beside: bool,
+    /// Arguments without a derivative, whatever the function does with them
+    #[arg(long, value_name = "ARGUMENTS", value_delimiter = ',')]
     inactive: Vec<String>,
-    width: u32,
-    emit: Option<Emit>,
-    entry: Option<Entry>,
+    /// Vector mode: the number of tangents or cotangents per call
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    width: Option<u32>,
+    /// Emit the derivatives alone; link the output with the files' own objects
+    #[arg(long)]
+    beside: bool,
+    /// The kind of output; `shared` is a shared library that exports the functions and derivatives only
+    #[arg(long, value_name = "KIND", default_value = "obj", value_parser = emits())]
+    emit: Emit,
+    /// With `--emit shared`: `uniform` also exports `void NAME__u(void **args)` for each function
+    #[arg(long, value_name = "KIND", default_value = "c", value_parser = entries())]
+    entry: Entry,
+    /// Write the signatures of the functions and derivatives as JSON
+    #[arg(long, value_name = "FILE")]
     signature: Option<PathBuf>,
+    /// The output [default: the first file's name with the extension of the kind]
+    #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
-    options: Options,
+    /// Define zero times infinity or NaN as zero
+    #[arg(long)]
+    strong_zero: bool,
+    /// Equal bits for any number of threads
+    #[arg(long)]
+    deterministic: bool,
+    /// Accept with a warning: numbers that pass through text or a file, where derivatives end
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = allowed())]
+    allow: Vec<Allowance>,
+    /// Turn passes off, for tests
+    #[arg(long, value_name = "PASSES", value_delimiter = ',')]
+    without: Vec<String>,
+    /// Flags of the compiler, after `--` [default: -O2]
+    #[arg(last = true, value_name = "FLAGS")]
+    flags: Vec<String>,
 }
 
-/// Parses the command line of `gradus grad`.
-pub fn parse(args: &[OsString]) -> Result<Grad, Diagnostic> {
-    let (own, flags) = split_at_dashes(args);
-    let mut asked = Asked::default();
-    let mut parser = lexopt::Parser::from_args(own);
-    while let Some(arg) = parser.next().map_err(ParserError)? {
-        match arg {
-            Short('f') | Long("function") => asked.functions.push(option_value(&mut parser)?),
-            Long("wrt") => asked.wrt.extend(split_commas(&option_value(&mut parser)?)),
-            Long("mode") => asked.modes = modes(&option_value(&mut parser)?)?,
-            Long("name") => asked.name = Some(option_value(&mut parser)?),
-            Long("with-primal") => asked.with_primal = true,
-            Long("beside") => asked.beside = true,
-            Long("strong-zero") => asked.options.strong_zero = true,
-            Long("allow") => asked
-                .options
-                .allowed
-                .extend(allowed(&option_value(&mut parser)?)?),
-            Long("deterministic") => asked.options.deterministic = true,
-            Long("inactive") => asked
-                .inactive
-                .extend(split_commas(&option_value(&mut parser)?)),
-            Long("width") => asked.width = width(&option_value(&mut parser)?)?,
-            Long("without") => asked
-                .options
-                .off
-                .extend(split_commas(&option_value(&mut parser)?)),
-            Long("emit") => asked.emit = Some(emit(&option_value(&mut parser)?)?),
-            Long("entry") => asked.entry = Some(entry(&option_value(&mut parser)?)?),
-            Long("signature") => asked.signature = Some(option_value(&mut parser)?.into()),
-            Short('o') | Long("output") => asked.output = Some(option_value(&mut parser)?.into()),
-            Value(file) => asked.files.push(word_text(&file)?.into()),
-            other => return Err(ParserError(other.unexpected()).into()),
-        }
-    }
-    asked.finish(words(flags)?)
-}
-
-impl Asked {
-    fn finish(self, flags: Vec<String>) -> Result<Grad, Diagnostic> {
-        if self.files.is_empty() {
-            return Err(bad_option("no program is given"));
-        }
-        if self.functions.is_empty() {
-            return Err(bad_option("no function is given: `-f NAME`"));
-        }
+impl Words {
+    /// Checks the combination of words.
+    fn finish(self) -> Result<Grad, Diagnostic> {
         let modes = match self.modes.as_slice() {
             [] => &[Mode::Reverse],
+            [one, other] if one == other => {
+                return Err(bad_option("`--mode` names a mode twice"));
+            }
+            [_, _, _, ..] => return Err(bad_option("`--mode` names more than two modes")),
             given => given,
         };
         if self.name.is_some() && self.functions.len() * modes.len() > 1 {
@@ -106,16 +113,16 @@ impl Asked {
                 "`--name` requires exactly one function and one mode",
             ));
         }
-        if self.entry == Some(Entry::Uniform) && self.emit != Some(Emit::Shared) {
+        if self.entry == Entry::Uniform && self.emit != Emit::Shared {
             return Err(bad_option("`--entry uniform` requires `--emit shared`"));
         }
         let request = |function: &String, mode: Mode| GradRequest {
             function: function.clone(),
-            wrt: self.wrt.clone(),
+            wrt: trimmed(&self.wrt),
             mode,
             name: self.name.clone(),
-            inactive: self.inactive.clone(),
-            width: self.width,
+            inactive: trimmed(&self.inactive),
+            width: self.width.unwrap_or_default(),
             with_primal: self.with_primal,
         };
         let derivatives = self.functions.iter();
@@ -125,77 +132,73 @@ impl Asked {
                 derivatives: derivatives.collect(),
                 beside: self.beside,
             },
-            files: self.files,
-            emit: self.emit.unwrap_or(Emit::Object),
-            entry: self.entry.unwrap_or_default(),
+            files: self.files.iter().map(PathBuf::from).collect(),
+            emit: self.emit,
+            entry: self.entry,
             signature: self.signature,
             output: self.output,
-            flags,
-            options: self.options,
+            flags: self.flags,
+            options: Options {
+                strong_zero: self.strong_zero,
+                deterministic: self.deterministic,
+                allowed: self.allow,
+                off: trimmed(&self.without),
+                ..Options::default()
+            },
         })
     }
 }
 
-/// Parses a list of different modes.
-fn modes(text: &str) -> Result<Vec<Mode>, Diagnostic> {
-    let mut modes = Vec::new();
-    for word in text.split(',') {
-        let mode = match word {
-            "forward" => Mode::Forward,
-            "reverse" => Mode::Reverse,
-            _ => {
-                let message =
-                    format!("unknown mode `{word}`: use forward, reverse or reverse,forward");
-                return Err(bad_option(message));
-            }
+/// Returns the parser of one of the names of a table.
+fn one_of<T: Copy + Send + Sync + 'static>(
+    table: &'static [(&'static str, T)],
+) -> impl TypedValueParser<Value = T> {
+    let names = table.iter().map(|(name, _)| *name);
+    PossibleValuesParser::new(names).map(|given| {
+        let found = table.iter().find(|(name, _)| *name == given);
+        let Some((_, value)) = found else {
+            unreachable!("the parser accepts names of the table only");
         };
-        if modes.contains(&mode) {
-            return Err(bad_option(format!("the mode `{word}` is given twice")));
-        }
-        modes.push(mode);
-    }
-    Ok(modes)
-}
-
-fn entry(text: &str) -> Result<Entry, Diagnostic> {
-    match text {
-        "c" => Ok(Entry::C),
-        "uniform" => Ok(Entry::Uniform),
-        _ => Err(bad_option(format!(
-            "unknown kind of entry `{text}`: use c or uniform"
-        ))),
-    }
-}
-
-fn width(text: &str) -> Result<u32, Diagnostic> {
-    let width = text.parse().ok().filter(|w| (1..=64).contains(w));
-    width.ok_or_else(|| bad_option(format!("invalid width `{text}`: use 1 to 64")))
-}
-
-fn emit(text: &str) -> Result<Emit, Diagnostic> {
-    Ok(match text {
-        "obj" => Emit::Object,
-        "llvm" => Emit::Llvm,
-        "bc" => Emit::Bitcode,
-        "asm" => Emit::Assembly,
-        "gir" => Emit::Gir,
-        "header" => Emit::Header,
-        "shared" => Emit::Shared,
-        _ => {
-            let message = format!("unknown output kind `{text}`");
-            return Err(bad_option(message)
-                .note("the output kinds are obj, llvm, bc, asm, gir, header and shared"));
-        }
+        *value
     })
+}
+
+fn modes() -> impl TypedValueParser<Value = Mode> {
+    one_of(&[("reverse", Mode::Reverse), ("forward", Mode::Forward)])
+}
+
+fn entries() -> impl TypedValueParser<Value = Entry> {
+    one_of(&[("c", Entry::C), ("uniform", Entry::Uniform)])
+}
+
+fn emits() -> impl TypedValueParser<Value = Emit> {
+    one_of(&[
+        ("obj", Emit::Object),
+        ("llvm", Emit::Llvm),
+        ("bc", Emit::Bitcode),
+        ("asm", Emit::Assembly),
+        ("gir", Emit::Gir),
+        ("header", Emit::Header),
+        ("shared", Emit::Shared),
+    ])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command_line::{Parsed, Word};
+    use std::ffi::OsString;
 
     fn asked(line: &str) -> Result<Grad, Diagnostic> {
-        let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        parse(&words)
+        let words = std::iter::once("grad").chain(line.split_whitespace());
+        let words: Vec<OsString> = words.map(OsString::from).collect();
+        match crate::command_line::parse(&words)? {
+            Parsed::Run(word) => match word {
+                Word::Grad(words) => words.finish(),
+                other => unreachable!("{other:?} is another command"),
+            },
+            other => unreachable!("{other:?} is no command"),
+        }
     }
 
     #[test]

@@ -3,13 +3,12 @@
 //! The tree is relocatable: the command finds headers and the compiling program by its own path, and the CMake and
 //! pkg-config files name paths relative to their own. `share/gradus/files` lists the files, for removal.
 
-use crate::options::bad_option;
 use crate::said::outln;
 use crate::session::Session;
 use crate::surroundings::{HEADERS, INCLUDE_FOLDER};
+use clap::Args;
 use gradus::files::{Content, Outputs};
 use gradus::{Code, Diagnostic, runtime_library};
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Names of links to the command.
@@ -42,19 +41,19 @@ const TEXTS: &[(&str, &str)] = &[
 /// The list of installed files, below the prefix.
 const MANIFEST: &str = "share/gradus/files";
 
-/// Runs the command. Returns the exit status.
-pub fn run(session: &Session, args: &[OsString]) -> u8 {
-    let installed = match args {
-        [prefix] if !prefix.to_string_lossy().starts_with('-') => {
-            install(session, Path::new(prefix))
-        }
-        _ => Err(bad_option(
-            "`gradus install` requires a folder: `gradus install ~/.local`",
-        )),
-    };
-    match installed {
+/// The words of the command line.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  gradus install ~/.local\n  gradus install /usr/local")]
+pub struct Words {
+    /// The folder: `bin`, `lib`, `include` and `share` are made inside
+    prefix: PathBuf,
+}
+
+/// Runs the command; `generated` are further files, by path below the prefix. Returns the exit status.
+pub fn run(session: &Session, words: &Words, generated: Vec<(PathBuf, Vec<u8>)>) -> u8 {
+    let prefix = &words.prefix;
+    match install(session, prefix, generated) {
         Ok(count) => {
-            let prefix = PathBuf::from(&args[0]);
             outln!("installed {count} files below {}", prefix.display());
             outln!("add {} to PATH", prefix.join("bin").display());
             0
@@ -64,7 +63,11 @@ pub fn run(session: &Session, args: &[OsString]) -> u8 {
 }
 
 /// Installs all files. Returns their number.
-fn install(session: &Session, prefix: &Path) -> Result<usize, Diagnostic> {
+fn install(
+    session: &Session,
+    prefix: &Path,
+    generated: Vec<(PathBuf, Vec<u8>)>,
+) -> Result<usize, Diagnostic> {
     let settings = &session.settings;
     if !settings.child.is_file() {
         let message = format!("{} is missing", settings.child.display());
@@ -93,6 +96,8 @@ fn install(session: &Session, prefix: &Path) -> Result<usize, Diagnostic> {
             .replace("@WRAP_OPTIONS@", &wrap_options(path));
         (PathBuf::from(path), Content::Bytes(text.into_bytes()))
     }));
+    let generated = generated.into_iter();
+    files.extend(generated.map(|(path, text)| (path, Content::Bytes(text))));
     let links = LINKS.iter().map(|name| Path::new("bin").join(name));
     let mut names: Vec<PathBuf> = files.iter().map(|(path, _)| path.clone()).collect();
     names.extend(links.clone());

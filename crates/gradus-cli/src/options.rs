@@ -1,36 +1,13 @@
 //! Command-line parsing shared by several commands.
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use gradus::pipeline::Allowance;
 use gradus::{Code, Diagnostic};
-use lexopt::ValueExt;
 use std::ffi::{OsStr, OsString};
 
 /// Returns the diagnostic for a wrong command line.
 pub fn bad_option(message: impl Into<String>) -> Diagnostic {
     Diagnostic::error(Code::BadOption, message).help("`gradus --help` lists the options")
-}
-
-impl From<ParserError> for Diagnostic {
-    fn from(error: ParserError) -> Self {
-        bad_option(error.0.to_string())
-    }
-}
-
-/// An error of the option parser.
-pub struct ParserError(pub lexopt::Error);
-
-impl From<lexopt::Error> for ParserError {
-    fn from(error: lexopt::Error) -> Self {
-        ParserError(error)
-    }
-}
-
-/// Splits a command line at `--`.
-pub fn split_at_dashes(args: &[OsString]) -> (&[OsString], &[OsString]) {
-    match args.iter().position(|a| a == "--") {
-        Some(at) => (&args[..at], &args[at + 1..]),
-        None => (args, &[]),
-    }
 }
 
 /// Converts arguments to text.
@@ -81,11 +58,20 @@ pub fn size_bytes(text: &str) -> Result<u64, Diagnostic> {
     })
 }
 
-/// Parses the value of `--allow=a,b`.
+/// Returns the parser of a name of `--allow`.
+pub fn allowed() -> impl TypedValueParser<Value = Allowance> {
+    let names = Allowance::ALL.iter().map(|kind| kind.name());
+    PossibleValuesParser::new(names).map(|name| {
+        let found = Allowance::ALL.iter().find(|kind| kind.name() == name);
+        *found.unwrap_or_else(|| unreachable!("the parser accepts names of the table only"))
+    })
+}
+
+/// Parses the value of a driver's `--allow=a,b`.
 ///
 /// # Errors
 /// `BadOption` for an unknown name.
-pub fn allowed(text: &str) -> Result<Vec<Allowance>, Diagnostic> {
+pub fn allowed_list(text: &str) -> Result<Vec<Allowance>, Diagnostic> {
     let names = || Allowance::ALL.iter().map(|kind| kind.name());
     let of_name = |name: String| {
         let found = Allowance::ALL.iter().find(|kind| kind.name() == name);
@@ -100,17 +86,13 @@ pub fn allowed(text: &str) -> Result<Vec<Allowance>, Diagnostic> {
     }
 }
 
+/// Returns names without blanks around them, and no empty ones.
+pub fn trimmed(names: &[String]) -> Vec<String> {
+    split_commas(&names.join(","))
+}
+
 /// Splits a list at commas.
 pub fn split_commas(text: &str) -> Vec<String> {
     let parts = text.split(',').map(str::trim);
     parts.filter(|p| !p.is_empty()).map(String::from).collect()
-}
-
-/// Returns the value of the option just read.
-///
-/// # Errors
-/// `BadOption` without a value.
-pub fn option_value(parser: &mut lexopt::Parser) -> Result<String, Diagnostic> {
-    let value = parser.value().map_err(ParserError)?;
-    Ok(value.string().map_err(ParserError)?)
 }

@@ -61,6 +61,13 @@ fn a_moved_installation_compiles_a_gradient() {
     compile("gradus", &["grad", "f.c", "-f", "square", "-o", "square.o"]);
     assert!(at.join("square.h").is_file());
     assert!(!home.exists(), "an installation keeps no files elsewhere");
+    let bash = prefix.join("share/bash-completion/completions/gradus");
+    let script = format!(
+        "source '{}'; COMP_WORDS=(gradus grad --wr); COMP_CWORD=2; _gradus gradus --wr grad; echo ${{COMPREPLY[@]}}",
+        bash.display()
+    );
+    let completed = succeeds(Command::new("bash").args(["-c", &script]));
+    assert_eq!(text(&completed.stdout), "--wrt\n");
     let list = std::fs::read_to_string(prefix.join("share/gradus/files")).expect("the list");
     for file in list.lines() {
         std::fs::remove_file(prefix.join(file)).expect("listed and present");
