@@ -8,10 +8,10 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 
 from ._cache import clear as clear_cache
+from ._cache import keep_source
 from ._compile import NoSuchFunction, Source
 from ._errors import CommandMissing, Diagnostic, Error, Refused, SignatureError, Wrong
 from ._function import Function, Program
@@ -47,7 +47,4 @@ def from_source(text: str, lang: str = "c", *, flags: tuple[str, ...] = (), sign
     """Opens a program given as text: `lang` is c, c++, fortran, rust, cuda or llvm."""
     if lang not in LANGUAGES:
         raise ValueError(f"unknown language `{lang}`: use {', '.join(LANGUAGES)}")
-    folder = tempfile.TemporaryDirectory(prefix="gradus-")
-    file = Path(folder.name) / f"source{LANGUAGES[lang]}"
-    file.write_text(text)
-    return Program(Source((file,), tuple(flags)), signatures or {}, folder)
+    return Program(Source((keep_source(text, LANGUAGES[lang]),), tuple(flags)), signatures or {})

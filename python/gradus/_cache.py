@@ -106,6 +106,19 @@ def keep(name: str, made: Path) -> Path:
     return entry
 
 
+def keep_source(text: str, suffix: str) -> Path:
+    """Writes a source that is given as text. Equal texts have equal files, so that results are found again."""
+    data = text.encode(errors="surrogateescape")
+    file = folder() / f"source-{_hash(data)[:16]}" / f"source{suffix}"
+    if not (file.is_file() and file.read_bytes() == data):
+        made = scratch()
+        (made / file.name).write_bytes(data)
+        file.parent.mkdir(exist_ok=True)
+        (made / file.name).replace(file)
+        made.rmdir()
+    return file
+
+
 def scratch() -> Path:
     """Returns a new folder in the file system of the cache."""
     folder().mkdir(parents=True, exist_ok=True)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 from ._errors import CommandMissing, Refused, diagnostics
 
-BUNDLED = Path(__file__).parent / "bin" / "gradus"
+BUNDLED = Path(__file__).parent / "tree" / "bin" / "gradus"
 
 
 def command() -> str:
@@ -28,6 +29,13 @@ def command() -> str:
             " `cargo install --path crates/gradus-cli`, or set GRADUS_COMMAND to its path"
         )
     return found
+
+
+def main() -> None:
+    """Becomes the command of the package: the script `gradus` of a wheel."""
+    if not BUNDLED.is_file():
+        sys.exit("gradus: this installation has no command; install a wheel of `cargo xtask wheel`")
+    os.execv(BUNDLED, [str(BUNDLED), *sys.argv[1:]])
 
 
 def run(arguments: list[str], folder: Path | None = None) -> tuple[str, list]:

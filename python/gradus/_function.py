@@ -145,8 +145,8 @@ class Undecided:
 class Program:
     """A compiled program. Its functions are attributes, compiled at their first use."""
 
-    def __init__(self, source: _compile.Source, signatures: dict[str, str], owned: object = None) -> None:
-        self.source, self.stated, self._owned = source, dict(signatures), owned
+    def __init__(self, source: _compile.Source, signatures: dict[str, str]) -> None:
+        self.source, self.stated = source, dict(signatures)
 
     def __repr__(self) -> str:
         return f"<gradus program {', '.join(map(str, self.source.files))}>"

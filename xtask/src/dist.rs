@@ -22,16 +22,7 @@ const RECOMMENDS: &str = "clang-22, flang-22, lld-22, libomp-22-dev";
 /// # Errors
 /// Fails if the build fails, or if a tool for the packages is missing.
 pub fn run(arguments: &[String]) -> Outcome<()> {
-    let programs = match arguments {
-        [] => {
-            let mut build = workspace::cargo();
-            build.args(["build", "--release", "--locked", "--package", "gradus-cli"]);
-            process::show(&mut build)?;
-            workspace::target().join("release")
-        }
-        [option, folder] if option == "--from" => PathBuf::from(folder),
-        _ => return Err(Failure::new("usage: cargo xtask dist [--from FOLDER]")),
-    };
+    let programs = programs(arguments, "dist")?;
     let release = Release::new()?;
     let tree = release.tree(&programs.join("gradus"))?;
     println!("wrote {}", tree.display());
@@ -41,6 +32,33 @@ pub fn run(arguments: &[String]) -> Outcome<()> {
         false => println!("no Debian package: dpkg-deb is missing"),
     }
     Ok(())
+}
+
+/// Returns the folder of the programs: a release build, or the folder that the arguments of `command` name.
+///
+/// # Errors
+/// Fails if the build fails, or for other arguments.
+pub fn programs(arguments: &[String], command: &str) -> Outcome<PathBuf> {
+    match arguments {
+        [] => {
+            let mut build = workspace::cargo();
+            build.args(["build", "--release", "--locked", "--package", "gradus-cli"]);
+            process::show(&mut build)?;
+            Ok(workspace::target().join("release"))
+        }
+        [option, folder] if option == "--from" => Ok(PathBuf::from(folder)),
+        _ => Err(Failure::new(format!(
+            "usage: cargo xtask {command} [--from FOLDER]"
+        ))),
+    }
+}
+
+/// Makes the install tree with the programs of a folder. Returns the tree.
+///
+/// # Errors
+/// Fails if the installation fails.
+pub fn tree(programs: &Path) -> Outcome<PathBuf> {
+    Release::new()?.tree(&programs.join("gradus"))
 }
 
 /// A release: its names, and the folder of its files.
@@ -159,7 +177,11 @@ fn add_dependencies(tree: &Path) -> Outcome<()> {
     std::fs::write(&manifest, files + LIST + "\n").map_err(cannot)
 }
 
-fn remove(folder: &Path) -> Outcome<()> {
+/// Removes a folder that may be absent.
+///
+/// # Errors
+/// Fails if the folder stays.
+pub fn remove(folder: &Path) -> Outcome<()> {
     match std::fs::remove_dir_all(folder) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
             Err(format!("cannot remove {}: {e}", folder.display()).into())

@@ -24,6 +24,7 @@ mod survey;
 mod switches;
 mod table;
 mod tidy;
+mod wheel;
 mod workspace;
 
 use process::Outcome;
@@ -67,6 +68,12 @@ const COMMANDS: &[Command] = &[
         arguments: "[PYTEST ARGUMENTS …]",
         summary: "build the Python package and run its tests",
         run: python::run,
+    },
+    Command {
+        name: "wheel",
+        arguments: "[--from FOLDER]",
+        summary: "build the Python package as a wheel, and test the wheel",
+        run: wheel::run,
     },
     Command {
         name: "fuzz",

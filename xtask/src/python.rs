@@ -21,7 +21,7 @@ const EXTENSION: &str = "python/gradus/_native.abi3.so";
 pub fn run(arguments: &[String]) -> Outcome<()> {
     process::show(workspace::cargo().args(["build", "--quiet", "--package", "gradus-cli"]))?;
     build_extension("release")?;
-    let python = environment(PACKAGES)?;
+    let python = environment("python", PACKAGES)?;
     let mut tests = Command::new(&python);
     tests
         .current_dir(workspace::root().join("python"))
@@ -57,9 +57,12 @@ fn build_extension(profile: &str) -> Outcome<()> {
     copied.map_err(|e| Failure::new(format!("cannot write {}: {e}", place.display())))
 }
 
-/// Returns the interpreter of a virtual environment with these packages.
-fn environment(packages: &[&str]) -> Outcome<PathBuf> {
-    let folder = workspace::target().join("python");
+/// Returns the interpreter of the virtual environment `name` of the build folder, with these packages.
+///
+/// # Errors
+/// Fails if `pip` cannot install a package.
+pub fn environment(name: &str, packages: &[&str]) -> Outcome<PathBuf> {
+    let folder = workspace::target().join(name);
     let python = folder.join("bin/python");
     let list = folder.join("packages.txt");
     let wanted = packages.join("\n");

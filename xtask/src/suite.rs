@@ -5,7 +5,7 @@
 
 use crate::area::ExpectedResults;
 use crate::process::{self, Failure, Outcome};
-use crate::{area, gradus, python, setup, tidy, workspace};
+use crate::{area, gradus, python, setup, tidy, wheel, workspace};
 use std::time::Instant;
 
 /// Runs all checks, or the tests of the area NAME.
@@ -58,6 +58,10 @@ pub fn test(arguments: &[String]) -> Outcome<()> {
         });
     }
     report.step("python", || python::run(&[]));
+    report.step("wheel", || {
+        let programs = workspace::target().join("debug").display().to_string();
+        wheel::run(&["--from".into(), programs])
+    });
     report.close()
 }
 
