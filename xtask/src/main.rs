@@ -65,8 +65,8 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "python",
-        arguments: "[PYTEST ARGUMENTS …]",
-        summary: "build the Python package and run its tests",
+        arguments: "[--bench | PYTEST ARGUMENTS …]",
+        summary: "build the Python package and run its tests, or measure calls",
         run: python::run,
     },
     Command {

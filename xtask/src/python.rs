@@ -9,34 +9,45 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Packages of the tests; `pip` installs them once.
-const PACKAGES: &[&str] = &["numpy>=1.26,<3", "pytest>=8,<10", "scipy>=1.11,<2"];
+const PACKAGES: &[&str] = &[
+    "jax>=0.4.34,<1",
+    "numpy>=1.26,<3",
+    "pytest>=8,<10",
+    "scipy>=1.11,<2",
+];
+
+/// The profile of the extension module.
+pub const PROFILE: &str = "python";
 
 /// The extension module of the package, as the interpreter finds it.
 const EXTENSION: &str = "python/gradus/_native.abi3.so";
 
-/// Runs the tests of the package; arguments are pytest's.
+/// Runs the tests of the package, or the benchmark of calls; other arguments are pytest's.
 ///
 /// # Errors
 /// Fails if a build fails, if `pip` cannot install a package, or if a test fails.
 pub fn run(arguments: &[String]) -> Outcome<()> {
     process::show(workspace::cargo().args(["build", "--quiet", "--package", "gradus-cli"]))?;
-    build_extension("release")?;
+    build_extension()?;
     let python = environment("python", PACKAGES)?;
-    let mut tests = Command::new(&python);
-    tests
-        .current_dir(workspace::root().join("python"))
+    let folder = workspace::root().join("python");
+    let mut command = Command::new(&python);
+    command
+        .current_dir(&folder)
+        .env("PYTHONPATH", &folder)
         .env("GRADUS_COMMAND", workspace::target().join("debug/gradus"))
-        .env("XDG_CACHE_HOME", workspace::target().join("python-cache"))
-        .args(["-m", "pytest", "-q", "-p", "no:cacheprovider"]);
+        .env("XDG_CACHE_HOME", workspace::target().join("python-cache"));
+    const PYTEST: [&str; 5] = ["-m", "pytest", "-q", "-p", "no:cacheprovider"];
     match arguments {
-        [] => tests.arg("tests"),
-        given => tests.args(given),
+        [] => command.args(PYTEST).arg("tests"),
+        [only] if only == "--bench" => command.arg("bench/call_overhead.py"),
+        given => command.args(PYTEST).args(given),
     };
-    process::show(&mut tests)
+    process::show(&mut command)
 }
 
 /// Builds the extension module, and copies it into the package.
-fn build_extension(profile: &str) -> Outcome<()> {
+fn build_extension() -> Outcome<()> {
     let mut build = workspace::cargo();
     build.args([
         "build",
@@ -44,11 +55,11 @@ fn build_extension(profile: &str) -> Outcome<()> {
         "--package",
         "gradus-python",
         "--profile",
-        profile,
+        PROFILE,
     ]);
     process::show(&mut build)?;
     let built = workspace::target()
-        .join(profile)
+        .join(PROFILE)
         .join("libgradus_native.so");
     let place = workspace::root().join(EXTENSION);
     // A new file: interpreters that run keep the old one.

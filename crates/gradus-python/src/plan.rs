@@ -110,6 +110,12 @@ pub(crate) type Length = Vec<LengthOp>;
 
 /// Computes a length; `None` if the expression overflows.
 pub(crate) fn length(ops: &[LengthOp], variables: &[i64]) -> Option<i64> {
+    match *ops {
+        [LengthOp::Variable(index)] => return Some(variables[index]),
+        [LengthOp::Const(number)] => return Some(number),
+        // Other expressions need the stack.
+        _ => {}
+    }
     let mut stack = [0i64; LENGTH_DEPTH_MAX];
     let mut top = 0;
     for op in ops {
