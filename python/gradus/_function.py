@@ -98,6 +98,20 @@ class Function(Caller):
 
         return check(self, args, kwargs)
 
+    @cached_property
+    def jax(self):
+        """The function for JAX: `jit`, `grad`, `jvp`, `vjp`, `hessian`, `vmap`."""
+        from ._jax import wrap
+
+        return wrap(self)
+
+    @cached_property
+    def scipy(self):
+        """Calls of SciPy: `f.scipy.minimize(x0)`, `f.scipy.least_squares(x0)`."""
+        from ._scipy import Scipy
+
+        return Scipy(self)
+
     def report(self) -> str:
         """Returns the compiler's report: activity, operation counts, tape."""
         return self._made.report
