@@ -8,6 +8,7 @@ from . import _compile, _plans
 from ._errors import SignatureError
 from ._form import Form, form
 from ._native import Caller, Library
+from ._probe import Probe
 
 
 class Function(Caller):
@@ -19,7 +20,11 @@ class Function(Caller):
     def __new__(cls, program: Program, made: _compile.Made, shape: Form, stated: tuple) -> Function:
         library = Library(str(made.library))
         described = made.signature["functions"][0]
-        self = super().__new__(cls, library, described["entry"], _plans.value(shape, described))
+        plan = _plans.value(shape, described)
+        probe = Probe(shape, made.library, described["entry"], plan)
+        first = probe if probe.is_needed else None
+        self = super().__new__(cls, library, described["entry"], plan, first)
+        self._first = first
         self._library, self._program, self._made, self._form = library, program, made, shape
         self._wrt, self._text = stated
         self.__name__ = shape.name
@@ -36,7 +41,7 @@ class Function(Caller):
 
     def _caller(self, mode: str, plan, *more: str) -> Caller:
         derivative = self._derivative(mode)
-        return Caller(self._library, derivative["entry"], plan(self._form, derivative, *more))
+        return Caller(self._library, derivative["entry"], plan(self._form, derivative, *more), self._first)
 
     @cached_property
     def grad(self) -> Caller:
@@ -70,7 +75,7 @@ class Function(Caller):
         made = _compile.second(self._program.source, self.__name__, self._wrt)
         first, second = made.first["derivatives"][0], made.signature["derivatives"][0]
         plan = _plans.hvp(self._form, first, second)
-        return Caller(Library(str(made.library)), second["entry"], plan)
+        return Caller(Library(str(made.library)), second["entry"], plan, self._first)
 
     @property
     def _inputs(self) -> list[int]:

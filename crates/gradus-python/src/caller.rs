@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use smallvec::{SmallVec, smallvec};
 use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Calls on arrays of more bytes release the interpreter's lock.
 const LOCKED_BYTES_MAX: usize = 2048;
@@ -24,6 +25,9 @@ pub(crate) struct Caller {
     plan: Plan,
     /// The number of arguments with a descriptor.
     descriptors: usize,
+    /// Runs before each call with the call's arguments, until one call succeeds.
+    first: Option<Py<PyAny>>,
+    has_succeeded: AtomicBool,
 }
 
 /// A list without memory of its own for the usual number of arguments.
@@ -57,13 +61,21 @@ struct Frame<'py> {
 impl Caller {
     /// Prepares calls of the entry `symbol` of a library.
     #[new]
-    fn new(library: &Bound<'_, Library>, symbol: &str, plan: Plan) -> PyResult<Self> {
+    #[pyo3(signature = (library, symbol, plan, first = None))]
+    fn new(
+        library: &Bound<'_, Library>,
+        symbol: &str,
+        plan: Plan,
+        first: Option<Py<PyAny>>,
+    ) -> PyResult<Self> {
         plan.check()?;
         let is_descriptor = |slot: &&Slot| slot.passing == Passing::Descriptor;
         Ok(Caller {
             entry: library.get().entry(symbol)?,
             descriptors: plan.slots.iter().filter(is_descriptor).count(),
             plan,
+            first,
+            has_succeeded: AtomicBool::new(false),
         })
     }
 
@@ -89,6 +101,12 @@ impl Caller {
         self.read_parameters(py, &mut frame)?;
         self.bind_lengths(&mut frame, lengths)?;
         self.check_shapes(&frame)?;
+        if let Some(first) = &self.first
+            && !self.has_succeeded.load(Ordering::Relaxed)
+        {
+            first.call1(py, (args, kwargs))?;
+            self.has_succeeded.store(true, Ordering::Relaxed);
+        }
         self.allocate(py, &mut frame, out)?;
         let result = self.run(py, &mut frame);
         self.outputs(py, &frame, &result)
