@@ -185,6 +185,17 @@ fn unsupported_entries_and_missing_symbols_are_refused() {
         said.contains("`p` of product has type struct pair"),
         "{said}"
     );
+    write(
+        &at,
+        "root.c",
+        "double _Complex root(double x) { return x; }\n",
+    );
+    let said = refuses(
+        &at,
+        "grad root.c -f root --emit shared --entry uniform",
+        "GRD0017",
+    );
+    assert!(said.contains("root returns struct root_result"), "{said}");
     let said = refuses(&at, "grad pair.c -f half --emit shared", "GRD0022");
     assert!(said.contains("outside"), "{said}");
     assert!(!at.join("pair.so").exists());

@@ -148,6 +148,7 @@ fn entries(derivatives: &[Derivative]) -> Result<String, Diagnostic> {
     for (number, derivative) in derivatives.iter().enumerate() {
         let primal = &derivative.primal;
         if primals.insert(&derivative.function) {
+            check_result(derivative)?;
             let types: Vec<&str> = primal.iter().map(|a| a.c_type.as_str()).collect();
             let types = match types.is_empty() {
                 true => "void".to_string(),
@@ -175,6 +176,18 @@ fn entries(derivatives: &[Derivative]) -> Result<String, Diagnostic> {
         text += &entry(derivative, &names, &derivative.result, &owners)?;
     }
     Ok(text)
+}
+
+/// Refuses a primal that returns a structure: the header does not define the structures of the source.
+fn check_result(derivative: &Derivative) -> Result<(), Diagnostic> {
+    let result = &derivative.primal_result;
+    if !result.starts_with("struct ") || result.contains('*') {
+        return Ok(());
+    }
+    let function = &derivative.source_name;
+    let message = format!("{function} returns {result}, which uniform entries do not support");
+    Err(Diagnostic::error(Code::BadRequest, message)
+        .help("write a function that returns a number or writes into arrays, and calls this one"))
 }
 
 /// An argument of a function, and the primal's argument with the descriptor.
