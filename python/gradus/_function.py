@@ -67,10 +67,10 @@ class Function(Caller):
     def hvp(self) -> Caller:
         """`f.hvp(x, v)`: the Hessian times the tangent `v`. The first use compiles a second derivative."""
         numbers = [i for i in self._inputs if self._form.arguments[i].passing == "value"]
-        if numbers:
+        if len(numbers) > 1:
             names = ", ".join(self._form.arguments[i].name for i in numbers)
-            raise SignatureError(f"{self.__name__}.hvp: second derivatives with respect to numbers by value ({names}) are "
-                                 "not supported; choose arrays with f.wrt(…)")
+            raise SignatureError(f"{self.__name__}.hvp: second derivatives with respect to several numbers by value "
+                                 f"({names}) are not supported; choose arguments with f.wrt(…)")
         _plans.grad(self._form, self._derivative("reverse"))
         made = _compile.second(self._program.source, self.__name__, self._wrt)
         first, second = made.first["derivatives"][0], made.signature["derivatives"][0]

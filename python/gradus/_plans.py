@@ -275,6 +275,11 @@ def hvp(form: Form, derivative: dict, second: dict) -> dict:
             made.slot("buffer", buffer, argument)
             if first["role"] == "shadow" and is_tangent:
                 products[i] = buffer
-    made.add_results(second["results"])
-    made.outputs = [_output(made, products[i]) for i in own]
+    outputs = {i: _output(made, buffer) for i, buffer in products.items()}
+    # The adjoint of the one active number by value is the gradient's result.
+    number = next((i for i in own if form.arguments[i].passing == "value"), None)
+    for part, output in zip(second["results"], made.add_results(second["results"])):
+        if part["role"] == "result tangent":
+            outputs[number] = output
+    made.outputs = [outputs[i] for i in own]
     return made.plan()

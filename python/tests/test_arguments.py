@@ -55,7 +55,7 @@ CALLS = [
     (lambda c: c.gather(X, np.arange(3)), TypeError, "int64, but the function takes int32"),
     (lambda c: c.squares.grad(X, X, 1.0), gradus.SignatureError, "returns no float"),
     (lambda c: c.weighted.hess(X, 1.0, 2), gradus.SignatureError, "choose one with f.wrt"),
-    (lambda c: c.weighted.hvp, gradus.SignatureError, "numbers by value"),
+    (lambda c: c.wavy.hvp, gradus.SignatureError, "several numbers by value"),
 ]
 
 

@@ -38,6 +38,16 @@ def test_hessian(c):
     np.testing.assert_allclose(c.product.hess(X), [[0, 8, 4], [8, 0, 1], [4, 1, 0]], atol=1e-15)
 
 
+def test_second_derivatives_of_numbers(c):
+    cube = gradus.from_source("double cube(double a) { return a * a * a; }").cube
+    assert cube.hess(2.0) == 12 and cube.hvp(2.0, 0.5) == 6
+    assert c.wavy.wrt("a").hess(0.5, 2.0) == pytest.approx(-2 * np.sin(0.5))
+    v = np.array([1.0, -1.0, 2.0])
+    of_x, of_a = c.weighted.hvp(X, 2.0, 3, v, 0.5)
+    np.testing.assert_allclose(of_x, 12 * X * v + 3 * X**2 * 0.5)
+    assert of_a == pytest.approx(np.sum(3 * X**2 * v))
+
+
 def test_several_arguments(c):
     gradient, of_a = c.weighted.grad(X, 2.0, 3)
     np.testing.assert_allclose(gradient, 6 * X**2)

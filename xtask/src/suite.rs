@@ -16,7 +16,7 @@ pub fn test(arguments: &[String]) -> Outcome<()> {
     let with_setup = match arguments {
         [] => true,
         [only] if only == "--no-setup" => false,
-        [name] if name == "python" => return python::run(&[]),
+        [name] if matches!(name.as_str(), "python" | "gradus-python") => return python::run(&[]),
         [name] if !name.starts_with('-') => return area::run(name, ExpectedResults::Check),
         _ => {
             return Err(Failure::new(
