@@ -33,7 +33,7 @@ CALLS = [
     (lambda c: c.energy(X, X), TypeError, "2 of 1 arguments"),
     (lambda c: c.energy(X, x=X), TypeError, "given twice"),
     (lambda c: c.energy(X, m=3), TypeError, "no argument is named `m`"),
-    (lambda c: c.energy(X, n=4), ValueError, r"has length 3 in dimension 0, but the function expects 4 \(from n\)"),
+    (lambda c: c.energy(X, n=4), ValueError, r"has length 3 in dimension 0, but the function expects 4 \(from n; f.signature"),
     (lambda c: c.energy(X, n=2.5), TypeError, "`n` is not an integer"),
     (lambda c: c.energy(X, n=2**31), OverflowError, "does not fit into `n` of type int32"),
     (lambda c: c.weighted(X, "a", 2), TypeError, "`a` is not a number"),

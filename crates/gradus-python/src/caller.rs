@@ -355,7 +355,11 @@ impl Caller {
         let names: Vec<&str> = names.collect();
         let reason = match names.is_empty() {
             true => String::new(),
-            false => format!(" (from {})", names.join(", ")),
+            false => format!(
+                " (from {}; f.signature(\"{}: […]\") states another length)",
+                names.join(", "),
+                param.name
+            ),
         };
         let wanted = wanted.map_or("a number beyond 64 bits".to_string(), |n| n.to_string());
         self.value_error(format!(
