@@ -29,7 +29,7 @@ const EXTENSION: &str = "python/gradus/_native.abi3.so";
 pub fn run(arguments: &[String]) -> Outcome<()> {
     process::show(workspace::cargo().args(["build", "--quiet", "--package", "gradus-cli"]))?;
     build_extension()?;
-    let python = environment("python", PACKAGES)?;
+    let python = environment("python-tests", PACKAGES)?;
     let folder = workspace::root().join("python");
     let mut command = Command::new(&python);
     command

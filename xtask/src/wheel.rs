@@ -52,7 +52,7 @@ fn copy(from: &Path, to: &Path) -> Outcome<()> {
 
 /// Builds the wheel. Returns its path.
 fn build() -> Outcome<PathBuf> {
-    let python = python::environment("wheel-builder", &[MATURIN])?;
+    let python = python::environment("python-wheels", &[MATURIN])?;
     let wheels = workspace::target().join("wheels");
     dist::remove(&wheels)?;
     let mut maturin = Command::new(&python);
@@ -79,7 +79,7 @@ fn build() -> Outcome<PathBuf> {
 
 /// Installs the wheel into a fresh virtual environment, and runs the first gradient there.
 fn test(wheel: &Path) -> Outcome<()> {
-    let folder = workspace::target().join("wheel-test");
+    let folder = workspace::target().join("python-wheel-test");
     dist::remove(&folder)?;
     process::show(
         Command::new(python::interpreter())
