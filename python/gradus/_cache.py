@@ -19,6 +19,8 @@ from pathlib import Path
 from ._command import command
 
 DESCRIPTION = "entry.json"
+# Variables that select compilers, headers and libraries.
+VARIABLES = ("GRADUS_CLANG", "GRADUS_FLANG", "PATH", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH")
 
 
 def folder() -> Path:
@@ -42,7 +44,7 @@ def identity() -> str:
     """Returns a text that differs for each build of the command."""
     path = os.path.realpath(shutil.which(command()) or command())
     status = os.stat(path)
-    compilers = [os.environ.get(name, "") for name in ("GRADUS_CLANG", "GRADUS_FLANG", "PATH", "CPATH")]
+    compilers = [os.environ.get(name, "") for name in VARIABLES]
     return _identity(path, status.st_mtime_ns, status.st_size) + "\n".join(compilers)
 
 

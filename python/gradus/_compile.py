@@ -20,6 +20,8 @@ LISTING = {".c", ".cc", ".cpp", ".cxx", ".c++", ".C"}
 WHOLE = {".bc", ".ll"}
 FORTRAN = {".f", ".for", ".f77", ".f90", ".f95", ".f03", ".f08", ".f18"}
 REFERENCE = re.compile(r"^\s*#?\s*(use|include)\b", re.IGNORECASE | re.MULTILINE)
+# Libraries of the C library.
+SYSTEM = {"-lm", "-ldl", "-lpthread", "-lrt"}
 VERSION = 1
 
 
@@ -48,7 +50,9 @@ class Source:
             is_fortran = file.suffix.lower() in FORTRAN
             return is_fortran and not REFERENCE.search(file.read_text(errors="replace"))
 
-        return self.lists_includes or all(map(is_whole, self.files))
+        # A static library, or a file of options, may change.
+        reads_more = any(flag.startswith(("-l", "-L", "-Wl,", "@")) and flag not in SYSTEM for flag in self.flags)
+        return not reads_more and (self.lists_includes or all(map(is_whole, self.files)))
 
 
 @dataclass(frozen=True)

@@ -91,6 +91,16 @@ def test_results_are_cached_by_content(tmp_path, runs):
     assert len(runs) == 4
 
 
+def test_static_libraries_are_never_stale(tmp_path):
+    file = tmp_path / "f.c"
+    file.write_text("double half(double); double f(double x, int n) { return half(n) * x; }\n")
+    for factor in (2, 3):
+        (tmp_path / "half.c").write_text(f"double half(double x) {{ return x / {factor}; }}\n")
+        for line in ("clang-22 -fPIC -c half.c", "ar rc libhalf.a half.o"):
+            subprocess.run(line.split(), cwd=tmp_path, check=True)
+        assert gradus.load(file, flags=["-lhalf", f"-L{tmp_path}"]).f.grad(1.0, 6) == 6 / factor
+
+
 def test_a_damaged_cache_is_made_again(runs):
     source = CUBES + "/* damaged */"
     gradus.from_source(source)
