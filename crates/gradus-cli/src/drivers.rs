@@ -9,6 +9,7 @@ use gradus::pipeline::ParallelTarget;
 use gradus::response_files;
 use gradus::{Code, Diagnostic, Language};
 use std::ffi::OsString;
+use std::io::IsTerminal;
 
 /// Runs the driver of clang or flang. Returns the exit status.
 pub fn run(session: &Session, args: &[OsString], language: Language) -> u8 {
@@ -54,6 +55,7 @@ struct Asked {
 
 fn parse(args: &[OsString]) -> Result<Asked, Diagnostic> {
     let mut asked = Asked::default();
+    asked.how.color = std::io::stderr().is_terminal();
     for arg in response_files::expand(&words(args)?)? {
         match arg.as_str() {
             "--restructure-all" => asked.how.restructure_all = true,

@@ -71,7 +71,24 @@ pub struct Plan {
 /// # Errors
 /// `ToolFailed` if the driver cannot be run.
 pub fn query(settings: &Settings, driver: &Path, args: &[String]) -> Result<Plan, Diagnostic> {
-    let output = Command::new(driver)
+    query_in(settings, driver, args, None)
+}
+
+/// Like [`query`], in a folder.
+///
+/// # Errors
+/// `ToolFailed` if the driver cannot be run.
+pub(crate) fn query_in(
+    settings: &Settings,
+    driver: &Path,
+    args: &[String],
+    folder: Option<&Path>,
+) -> Result<Plan, Diagnostic> {
+    let mut command = Command::new(driver);
+    if let Some(folder) = folder {
+        command.current_dir(folder);
+    }
+    let output = command
         .arg("-###")
         .args(args)
         .envs(

@@ -10,10 +10,11 @@
 use crate::clang_jobs;
 use crate::clang_jobs::Job;
 use crate::compilation::{self, DebugDetail, SplitCompilation};
+use crate::direct::{self, GRADUS_MACRO};
 use crate::files::{self, Scratch};
 use crate::module_scan::{calls_openmp, has_interface_symbol, has_markers};
 use crate::objects::fat_objects::{self, CarriedModule};
-use crate::{Language, Settings, child, job_execution, link, runtime, words};
+use crate::{Language, Settings, child, dependencies, job_execution, link, runtime, words};
 use gradus_ir::{Code, Diagnostic, Severity};
 use gradus_pipeline::{
     CallsTask, Input, Level, Options, Outcome, OutputKind, ParallelTarget, Reply, Request, Task,
@@ -31,6 +32,8 @@ pub struct DriveOptions {
     pub language: Language,
     /// True if every function is imported and exported.
     pub restructure_all: bool,
+    /// True if the compiler's messages are shown on a terminal with colours.
+    pub color: bool,
     /// True to request the vectoriser's remarks on kernels' loops.
     pub kernel_report: bool,
     /// Options of the passes.
@@ -86,7 +89,16 @@ fn run(
 ) -> Result<(), Diagnostic> {
     let compiler = settings.compiler(how.language)?;
     let (args, notes) = words::without_plugins(args);
+    let notes_are_empty = notes.is_empty();
     driven.diagnostics.extend(notes);
+    let plain = how.options.target == ParallelTarget::Runtime && !how.restructure_all;
+    if plain && notes_are_empty && how.language != Language::Fortran {
+        let colored = how.color.then_some("-fcolor-diagnostics");
+        if let Some(said) = direct::compile(settings, &compiler, &args, colored)? {
+            driven.remarks.push(said);
+            return Ok(());
+        }
+    }
     let args = &[args, settings.extra_arguments(how.language)].concat();
     let mut plan = clang_jobs::query(settings, &compiler, args)?;
     let only_asked = args.iter().any(|arg| arg == "-###");
@@ -152,9 +164,6 @@ fn run(
     }
     outputs.commit(&settings.leftovers)
 }
-
-/// The macro by which sources detect Gradus: `gradus/parallel.h` tests it.
-const GRADUS_MACRO: &str = "__GRADUS__=1";
 
 /// Returns true if a job compiles or preprocesses C or C++ for the host.
 fn reads_source(job: &Job) -> bool {
@@ -282,7 +291,7 @@ impl Session<'_> {
         let derived = self.scratch.file(&format!("{at}.derived.bc"));
         let mut halves =
             compilation::split_compilation(job, &bitcode, &derived, DebugDetail::Lines);
-        words::list_files(&mut halves.front, &bitcode);
+        dependencies::list_files(&mut halves.front, &bitcode);
         let mut front = halves.front.command();
         let front = (front.stdin(self.input_of(&halves.front)?).output())
             .map_err(|e| cannot_run(&halves.front, &e))?;

@@ -7,7 +7,7 @@
 //! Layers, from below; a module imports only from modules before it:
 //!
 //! - [`TempFolders`], [`files`], [`Record`], [`Settings`]: external state.
-//! - [`response_files`], [`clang_jobs`], `job_execution`, [`compilation`]: the compilers' jobs, their runs, their halves.
+//! - [`response_files`], [`clang_jobs`], `dependencies`, `job_execution`, [`compilation`]: the compilers' jobs, their runs, their halves.
 //! - `module_scan`, [`objects`], `words`: contents of modules, objects and sources.
 //! - [`reproducer`], [`child`]: the process that runs the passes.
 //! - [`source`], `rustc`, `link`, `runtime`, [`driver`], [`nvcc`]: one source, one link, one command line.
@@ -20,7 +20,9 @@ pub mod check;
 pub mod child;
 pub mod clang_jobs;
 pub mod compilation;
+mod dependencies;
 pub mod dev;
+mod direct;
 pub mod driver;
 pub mod files;
 mod fortran_descriptor;

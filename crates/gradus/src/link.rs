@@ -45,8 +45,9 @@ pub(crate) fn prepare(
     job: &Job,
     compiled: &HashMap<PathBuf, CarriedModule>,
 ) -> Result<Linked, Diagnostic> {
-    let candidates = candidates(settings, job, compiled)?;
+    let mut candidates = candidates(settings, job, compiled)?;
     let merged = objects_to_merge(&candidates);
+    compile_again(settings, scratch, &mut candidates, &merged)?;
     let untouched = Linked {
         job: job.clone(),
         reply: None,
@@ -78,6 +79,23 @@ pub(crate) fn prepare(
         job: with_merged_object(job, &candidates, &merged, first, &object),
         reply: Some(reply),
     })
+}
+
+/// Compiles the modules of merged objects that carry a record only.
+fn compile_again(
+    settings: &Settings,
+    scratch: &Scratch,
+    candidates: &mut [Candidate],
+    merged: &[usize],
+) -> Result<(), Diagnostic> {
+    for &i in merged {
+        let Candidate { name, facts, .. } = &mut candidates[i];
+        if let (None, Some(source)) = (&facts.carried, &facts.source) {
+            let bitcode = scratch.file(&format!("again{i}.bc"));
+            facts.carried = Some(source.module(settings, name, &bitcode)?);
+        }
+    }
+    Ok(())
 }
 
 /// Returns the back half's arguments of the first part that has any; LTO bitcode has none.
@@ -166,7 +184,7 @@ fn objects_to_merge(candidates: &[Candidate]) -> Vec<usize> {
             definer.entry(name).or_insert(i);
         }
     }
-    let carries = |i: &usize| candidates[*i].facts.carried.is_some();
+    let carries = |i: &usize| candidates[*i].facts.has_module();
     let start = (0..candidates.len()).filter(carries);
     let mut pending: Vec<usize> = start
         .filter(|&i| !candidates[i].member && candidates[i].facts.has_calls())
@@ -313,6 +331,7 @@ mod tests {
                 defines: defines.iter().map(|n| n.to_string()).collect(),
                 constructors: false,
                 registers: Vec::new(),
+                source: None,
             },
         }
     }

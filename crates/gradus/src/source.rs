@@ -9,9 +9,10 @@ use crate::clang_jobs::Job;
 use crate::compilation::{self, DebugDetail};
 use crate::files::{self, Scratch};
 use crate::job_execution::run_compiler;
+use crate::objects::fat_objects;
 use crate::objects::kind::is_ir;
 use crate::settings::{Language, Settings};
-use crate::words;
+use crate::{dependencies, words};
 use gradus_ir::{Code, Diagnostic};
 use gradus_pipeline::{Input, Level, WrittenRegistration};
 use std::path::{Path, PathBuf};
@@ -60,8 +61,8 @@ pub fn open(
     scratch: &Scratch,
     derived: &Path,
 ) -> Result<Source, Diagnostic> {
-    let bytes = files::read(file)?;
     let ir = is_ir(file);
+    let bytes = module_of_object(settings, file, files::read(file)?, scratch)?;
     let language = Language::of(file);
     let compiler = settings.compiler(language)?;
     let (mut args, _) = words::without_plugins(wanted.flags);
@@ -89,7 +90,7 @@ pub fn open(
             ..words::FrontOutput::default()
         },
         false => {
-            words::list_files(&mut halves.front, &bitcode);
+            dependencies::list_files(&mut halves.front, &bitcode);
             run_compiler(&halves.front)?;
             words::module_with_words(settings, &halves.front, &bitcode, scratch)?
         }
@@ -103,6 +104,25 @@ pub fn open(
         debug: halves.debug || ir,
         level: halves.level,
     })
+}
+
+/// Returns the module of an object that carries the record of its compilation; other contents stay.
+fn module_of_object(
+    settings: &Settings,
+    file: &Path,
+    bytes: Vec<u8>,
+    scratch: &Scratch,
+) -> Result<Vec<u8>, Diagnostic> {
+    let source = fat_objects::object_facts(&bytes).and_then(|facts| facts.source);
+    match source {
+        Some(source) => {
+            let name = file.display().to_string();
+            Ok(source
+                .module(settings, &name, &scratch.file("again.bc"))?
+                .bitcode)
+        }
+        None => Ok(bytes),
+    }
 }
 
 /// Returns the path recorded by a compiler in line information.

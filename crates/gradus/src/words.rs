@@ -7,6 +7,7 @@
 //! command lines here, too, each with a note.
 
 use crate::clang_jobs::Job;
+use crate::dependencies::{self, LIST, is_of_system};
 use crate::files::{self, Scratch};
 use crate::module_scan::holds;
 use crate::{Settings, job_execution};
@@ -43,20 +44,6 @@ pub(crate) fn add_registration_lines(
         }
     }
 }
-
-/// Makes a front half list the files read, unless the user's options already do.
-pub(crate) fn list_files(front: &mut Job, bitcode: &Path) {
-    let reads_source = matches!(front.value("-x"), Some("c" | "c++" | "cuda"));
-    let is_clang = front.args.first().is_some_and(|first| first == "-cc1");
-    if is_clang && reads_source && front.value(LIST).is_none() {
-        let at = front.args.len().min(1);
-        let list = bitcode.with_extension("d").display().to_string();
-        let words = [LIST, &list, "-sys-header-deps", "-MT", "module"];
-        front.args.splice(at..at, words.map(String::from));
-    }
-}
-
-const LIST: &str = "-dependency-file";
 
 /// Returns the module of a front half, with all words of its sources.
 ///
@@ -122,52 +109,22 @@ fn run(job: &Job) -> Result<Output, Diagnostic> {
 
 /// Returns true if a file read by a front half, or its command line, may hold words that compilers drop.
 fn holds_words(settings: &Settings, front: &Job) -> bool {
-    let listed = front.value(LIST).map(PathBuf::from);
-    let listed = listed
-        .and_then(|list| files::read(&list).ok())
-        .unwrap_or_default();
     let own = |file: &Path| {
         settings
             .include
             .as_ref()
             .is_some_and(|folder| file.starts_with(folder))
     };
-    let of_system = |file: &Path| file.starts_with("/usr/include") || file.starts_with("/usr/lib");
-    let files = dependencies(&String::from_utf8_lossy(&listed)).into_iter();
+    // Without a list, a front half reads no headers.
+    let files = dependencies::files_read(front)
+        .unwrap_or_default()
+        .into_iter();
     let typed = front.args.iter().any(|arg| may_hold_words(arg.as_bytes()));
     let read = |file: PathBuf| files::read(&file).is_ok_and(|bytes| may_hold_words(&bytes));
     typed
         || files
-            .filter(|file| !own(file) && !of_system(file))
+            .filter(|file| !own(file) && !is_of_system(file))
             .any(read)
-}
-
-/// Returns the dependences of a `make` rule.
-fn dependencies(rule: &str) -> Vec<PathBuf> {
-    let rule = rule.replace("\\\n", " ");
-    let Some((_, list)) = rule.lines().next().and_then(|line| line.split_once(": ")) else {
-        return Vec::new();
-    };
-    let (mut found, mut name) = (Vec::new(), String::new());
-    let mut chars = list.chars().peekable();
-    while let Some(c) = chars.next() {
-        match (c, chars.peek()) {
-            ('\\', Some(&next @ (' ' | '#'))) => {
-                name.push(next);
-                chars.next();
-            }
-            ('$', Some('$')) => {
-                name.push('$');
-                chars.next();
-            }
-            (c, _) if c.is_whitespace() => {
-                found.extend((!name.is_empty()).then(|| std::mem::take(&mut name)))
-            }
-            (c, _) => name.push(c),
-        }
-    }
-    found.extend((!name.is_empty()).then_some(name));
-    found.into_iter().map(PathBuf::from).collect()
 }
 
 /// Returns a front half that only preprocesses.
@@ -298,13 +255,6 @@ fn plugin_words(args: &[String]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn rules_of_make_are_read() {
-        let rule = "module: a.c \\\n  inc/b\\ c.h \\\n  $$d.h\n";
-        let expected = ["a.c", "inc/b c.h", "$d.h"].map(PathBuf::from);
-        assert_eq!(dependencies(rule), expected);
-    }
 
     #[test]
     fn options_of_the_other_compiler_are_left_out() {

@@ -9,7 +9,7 @@ use crate::files::{self, Scratch};
 use crate::nvcc::clang_messages;
 use crate::nvcc::execution_spaces::FileSubstitution;
 use crate::nvcc::vectorizer_remarks;
-use crate::{Language, Settings, child, words};
+use crate::{Language, Settings, child, dependencies, words};
 use gradus_ir::{Code, Diagnostic};
 use gradus_pipeline::{CallsTask, Input, Options, Outcome, OutputKind, Reply, Request, Task};
 use std::path::Path;
@@ -108,7 +108,7 @@ impl UnitCompiler<'_> {
         let (halves, status, said) = loop {
             let host = self.host_job(source, output, &spaces)?;
             let mut halves = compilation::split_compilation(&host, &bitcode, derived, detail);
-            words::list_files(&mut halves.front, &bitcode);
+            dependencies::list_files(&mut halves.front, &bitcode);
             let (status, said) = run(&halves.front)?;
             if status == 0 || !spaces.complete_from_notes(&said, &source.path, at, self.scratch)? {
                 break (halves, status, said);

@@ -8,6 +8,8 @@ use crate::clang_jobs::Job;
 use crate::files::{self, Scratch};
 use crate::job_execution::{run_captured, run_compiler};
 use crate::module_scan::holds;
+use crate::objects::elf_sections::with_excluded_section;
+use crate::objects::source_record::SourceRecord;
 use crate::settings::Settings;
 use gradus_ir::Diagnostic;
 use gradus_ir::externals::{KEYWORDS, KeywordKind, differentiation_call, registration_named};
@@ -32,6 +34,8 @@ pub struct CarriedModule {
 pub struct ObjectFacts {
     /// The carried data; `None` for an object of another compiler.
     pub carried: Option<CarriedModule>,
+    /// The record of the compilation, if no module is carried.
+    pub source: Option<SourceRecord>,
     /// The defined global symbols.
     pub defines: BTreeSet<String>,
     /// The undefined symbols.
@@ -43,6 +47,10 @@ pub struct ObjectFacts {
 }
 
 impl ObjectFacts {
+    /// Returns true if the object's module is carried, or can be compiled again.
+    pub fn has_module(&self) -> bool {
+        self.carried.is_some() || self.source.is_some()
+    }
     /// Returns true if the object calls the differentiation interface.
     pub fn has_calls(&self) -> bool {
         self.needs
@@ -51,7 +59,8 @@ impl ObjectFacts {
     }
 }
 
-/// Attaches the carried data to an object; without `llvm-objcopy` the object stays unchanged.
+/// Attaches the carried data to an object. `llvm-objcopy` attaches to other formats than ELF of 64 bits; without the
+/// tool, such an object stays unchanged.
 ///
 /// # Errors
 /// `FileAccess`.
@@ -62,6 +71,19 @@ pub fn attach(
     carried: &CarriedModule,
     compiler: &Path,
 ) -> Result<(), Diagnostic> {
+    let command = carried.back.join("\0");
+    let sections = [
+        (BITCODE, &carried.bitcode[..]),
+        (COMMAND, command.as_bytes()),
+    ];
+    let with_all = sections
+        .iter()
+        .try_fold(files::read(object)?, |bytes, (name, contents)| {
+            with_excluded_section(&bytes, name, contents)
+        });
+    if let Some(bytes) = with_all {
+        return files::write(object, &bytes);
+    }
     let beside = compiler.with_file_name("llvm-objcopy");
     let tool = match beside.is_file() {
         true => Some(beside),
@@ -116,6 +138,7 @@ pub fn object_facts(bytes: &[u8]) -> Option<ObjectFacts> {
     let starts = [".init_array", ".ctors", "__mod_init_func"];
     Some(ObjectFacts {
         registers: registrations(&file),
+        source: SourceRecord::of(&file).filter(|_| carried.is_none()),
         carried,
         defines: (file
             .symbols()

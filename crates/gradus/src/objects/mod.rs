@@ -4,6 +4,8 @@
 //! read and write their formats.
 
 pub(crate) mod archive;
+mod elf_sections;
 pub mod fat_objects;
 pub(crate) mod kind;
 pub(crate) mod linker_inputs;
+pub(crate) mod source_record;
