@@ -8,6 +8,7 @@
 //! A ratio enters a geometric mean only if the gradient passed the driver's check.
 
 use crate::course::{self, Program, Purpose, Times, Tool};
+use crate::driver_overhead;
 use crate::gradus;
 use crate::parallel;
 use crate::process::{Failure, Outcome};
@@ -77,6 +78,9 @@ struct Built {
 pub fn run(arguments: &[String]) -> Outcome<()> {
     if let Some(("--parallel", rows)) = arguments.split_first().map(|(a, b)| (a.as_str(), b)) {
         return parallel::run(rows);
+    }
+    if arguments == ["--drivers"] {
+        return driver_overhead::run();
     }
     if arguments == ["--switches"] {
         return switches::run();

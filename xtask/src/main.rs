@@ -10,6 +10,7 @@ mod bench;
 mod course;
 mod demo;
 mod dist;
+mod driver_overhead;
 mod gradus;
 mod growth;
 mod levels;
@@ -83,7 +84,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "bench",
-        arguments: "[WORKLOAD …] | --switches | --parallel [ROW …]",
+        arguments: "[WORKLOAD …] | --switches | --drivers | --parallel [ROW …]",
         summary: "run the benchmark suite: gradient / primal, hand-written and by Gradus",
         run: bench::run,
     },
