@@ -4,7 +4,9 @@
 //! A program defines `double g(double *x, int n)`.
 
 mod support;
-use support::check_three_ways;
+use gradus_ad::{ArgActivity, ResultActivity};
+use gradus_ir::Code;
+use support::{check_three_ways, derive};
 
 macro_rules! programs {
     ($($name:ident: $n:literal;)*) => { $(
@@ -34,4 +36,38 @@ programs! {
     function_beside_block: 4;
     table_variable: 4;
     rotated_integers: 4;
+    hash_of_address: 4;
+    copy_by_bytes: 4;
+}
+
+/// A pointer that the program assembles from parts has no shadow: the program is refused at every level.
+#[test]
+fn assembled_pointers_are_refused() {
+    let programs = [
+        (
+            include_str!("memory_objects/tag_in_upper_bits.c"),
+            Code::NoDerivative,
+        ),
+        (
+            include_str!("memory_objects/pointer_in_halves.c"),
+            Code::NoDerivative,
+        ),
+        (
+            include_str!("memory_objects/halves_in_union.c"),
+            Code::NoDerivative,
+        ),
+        (
+            include_str!("memory_objects/volatile_bytes.c"),
+            Code::AtomicAccess,
+        ),
+    ];
+    for (program, code) in programs {
+        for level in ["-O0", "-O1", "-O2", "-O3"] {
+            let args = [ArgActivity::Dup, ArgActivity::Const];
+            let derived = derive(program, &[level], "f", &args, ResultActivity::Active);
+            let refused = derived.err().unwrap_or_default();
+            let codes: Vec<Code> = refused.iter().map(|d| d.code).collect();
+            assert!(codes.contains(&code), "{level}: {codes:?}\n{program}");
+        }
+    }
 }

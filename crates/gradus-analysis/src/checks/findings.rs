@@ -15,7 +15,7 @@ use crate::checks::flang_advice;
 use crate::checks::fraction;
 use crate::checks::unknown_callees;
 use crate::memory::value_accesses::{ValueAccess, call_result, value_accesses};
-use crate::points_to::alias_sets::AliasSetId;
+use crate::points_to::alias_sets::{AliasSetId, CellRef};
 use crate::scev::poly;
 use crate::type_analysis::bit_ranges;
 use crate::type_analysis::type_map::{BitRange, CopyKind, LaneKind};
@@ -155,18 +155,49 @@ impl Finder<'_> {
         !only_integers && self.classes.state(class) != ShadowPresence::Inactive
     }
 
+    /// Returns true if an access moves an integer that is a part of a pointer to floats. No analysis follows the part:
+    /// whether the floats are active is not known.
+    fn moves_part_of_pointer(&self, ptr: Value, value: Value) -> bool {
+        let (unit, memory) = (self.facts.unit, self.facts.memory);
+        let word = unit.layout.pointer_bytes as i64;
+        let bits = unit.types.int_bits(self.body.ty(value));
+        let leads = |place: &CellRef| {
+            let inside = place.offset_bytes.rem_euclid(word);
+            let start = CellRef {
+                offset_bytes: place.offset_bytes - inside,
+                ..*place
+            };
+            let mut targets = memory.pointee(start).iter();
+            targets.any(|target| self.facts.words.types_of_set(target.class).has_float())
+        };
+        bits.is_some_and(|bits| i64::from(bits) < word * 8)
+            && memory.targets(self.func, ptr).iter().any(leads)
+    }
+    /// Refuses a pointer that is assembled from bits of an address of active memory: nobody assembles the shadow.
+    fn check_assembled(&mut self, op: Op, pointer: Value) {
+        if self.facts.memory.is_assembled(self.func, pointer)
+            && let Some((unknown, escaped)) = self.facts.memory.unknown_memory()
+            && escaped
+                .into_iter()
+                .chain([unknown])
+                .any(|class| self.reaches_floats(class))
+        {
+            self.refuse_address_arithmetic(op);
+        }
+    }
     fn check_op(&mut self, op: Op) {
         let (body, unit) = (self.body, self.facts.unit);
         for &result in body.results(op) {
             self.check_value(op, result);
+            self.check_assembled(op, result);
         }
         match body.kind(op) {
             OpKind::Load(access) | OpKind::Store(access) if !access.is_plain() => {
-                let value = match body.kind(op) {
-                    OpKind::Load(_) => body.result(op),
-                    _ => body.operand(op, 0),
+                let (ptr, value) = match body.kind(op) {
+                    OpKind::Load(_) => (body.operand(op, 0), body.result(op)),
+                    _ => (body.operand(op, 1), body.operand(op, 0)),
                 };
-                if self.activity.active(value) {
+                if self.activity.active(value) || self.moves_part_of_pointer(ptr, value) {
                     self.refuse_atomic(op);
                 }
             }
@@ -390,7 +421,8 @@ impl Finder<'_> {
         self.refuse(op, Code::NoDerivative, message, help);
     }
     fn refuse_atomic(&mut self, op: Op) {
-        let message = "an atomic or volatile access works on active values";
+        let message =
+            "an atomic or volatile access works on active values or on a part of a pointer";
         self.refuse(
             op,
             Code::AtomicAccess,

@@ -21,7 +21,7 @@ use crate::points_to::{alias_set_solver, inclusion};
 use crate::types::flat_aggregates::FlatTypes;
 use crate::types::lattice::CellType;
 use gradus_ir::{Entity, FuncId, GlobalId, Op, TypeId, Unit, Value};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Maximal number of nodes of the analysis by inclusion. Its time may grow with the cube of the nodes.
 const NODES_MAX: u32 = 200_000;
@@ -132,6 +132,8 @@ pub struct AliasSets {
     pub(crate) copies_are_directed: bool,
     pub(crate) callees: HashMap<(FuncId, Op), (Vec<FuncId>, bool)>,
     pub(crate) leaves: FlatTypes,
+    /// The pointers that are assembled from bits of addresses, such as two halves.
+    pub(crate) assembled: HashSet<(FuncId, Value)>,
 }
 
 impl AliasSets {
@@ -242,6 +244,10 @@ impl AliasSets {
             .alias_sets()
             .filter(|(id, set)| set.escaped && *id != unknown);
         Some((unknown, escaped.map(|(id, _)| id).collect()))
+    }
+    /// Returns true if a pointer is assembled from bits of addresses: it has no known target.
+    pub(crate) fn is_assembled(&self, func: FuncId, pointer: Value) -> bool {
+        self.assembled.contains(&(func, pointer))
     }
     /// Returns the known possible callees of an indirect call.
     pub fn callees(&self, func: FuncId, op: Op) -> &[FuncId] {

@@ -3,7 +3,7 @@
 use crate::points_to::alias_set_solver::Solver;
 use crate::points_to::union_find::NodeOffset;
 use crate::types::lattice::CellType;
-use gradus_ir::{GlobalId, Symbol};
+use gradus_ir::{GlobalId, Symbol, Unit};
 
 impl Solver<'_> {
     /// Adds the initial contents of the call graph's globals.
@@ -14,7 +14,7 @@ impl Solver<'_> {
             self.declare(start, variable.ty);
             let is_set = self.is_set_externally(global);
             for relocation in variable.init.iter().flat_map(|init| &init.relocations) {
-                if is_set && self.is_function_or_table(relocation.target) {
+                if is_set && is_function_or_table(self.unit, relocation.target) {
                     self.note(
                         start.plus(relocation.offset_bytes as i64),
                         CellType::POINTER,
@@ -45,20 +45,6 @@ impl Solver<'_> {
         !self.unit.globals[global].constant
             && how.is_some_and(|how| how.pointers_stored_by.iter().any(outside))
     }
-    /// Returns true if a symbol is a function or a constant table of functions. If external code may set
-    /// the pointer, its initial value does not bound the callees: any function of the type is possible.
-    fn is_function_or_table(&self, symbol: Symbol) -> bool {
-        match symbol {
-            Symbol::Func(_) => true,
-            Symbol::Global(table) => {
-                let table = &self.unit.globals[table];
-                table.constant
-                    && table
-                        .initial_symbols()
-                        .any(|named| matches!(named, Symbol::Func(_)))
-            }
-        }
-    }
     /// Handles a variable with an unreadable initializer: any symbol in it is reachable through any cell.
     fn add_unreadable_initializer(&mut self, start: NodeOffset, named: &[Symbol]) {
         let unseen = self.unseen();
@@ -71,6 +57,21 @@ impl Solver<'_> {
                 Symbol::Global(to) => self.global(to),
             };
             self.classes.unify(target, unseen);
+        }
+    }
+}
+
+/// Returns true if a symbol is a function or a constant table of functions. If external code may set the pointer, its
+/// initial value does not bound the callees: any function of the type is possible.
+pub(crate) fn is_function_or_table(unit: &Unit, symbol: Symbol) -> bool {
+    match symbol {
+        Symbol::Func(_) => true,
+        Symbol::Global(table) => {
+            let table = &unit.globals[table];
+            table.constant
+                && table
+                    .initial_symbols()
+                    .any(|named| matches!(named, Symbol::Func(_)))
         }
     }
 }

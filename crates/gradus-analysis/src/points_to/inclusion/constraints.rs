@@ -9,6 +9,23 @@ use std::collections::HashMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct NodeId(pub u32);
 
+/// What a node stands for.
+///
+/// A number that contains bits of an address is not an address, and may become one again: a tag in the upper bits, two
+/// halves, a copy byte by byte. Such bits are locations of [`ObjectKey::Bits`].
+///
+/// [`ObjectKey::Bits`]: crate::points_to::inclusion::objects::ObjectKey::Bits
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum NodeKind {
+    /// An integer that may hold a whole address, or a memory cell.
+    #[default]
+    Word,
+    /// A pointer. Bits that arrive here have been assembled: the pointer is unknown code's, and their object escapes.
+    Pointer,
+    /// An integer below the size of an address, or a floating-point number: bits alone.
+    Part,
+}
+
 /// Movement of a pointer by an unknown multiple of a stride.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Step {
@@ -56,6 +73,14 @@ pub(crate) enum Constraint {
         bytes: i64,
         from: NodeId,
     },
+    /// `to` contains the bits in the word around the cell `bytes` behind `ptr`.
+    LoadBits { to: NodeId, ptr: NodeId, bytes: i64 },
+    /// The word around the cell `bytes` behind `ptr` contains the bits of `from`.
+    StoreBits {
+        ptr: NodeId,
+        bytes: i64,
+        from: NodeId,
+    },
     /// The cells behind `to` contain the cells behind `from`.
     CopyBytes {
         to: NodeId,
@@ -73,8 +98,7 @@ pub(crate) enum Constraint {
     Call { callee: NodeId, call: usize },
     /// The memory behind `node` escapes to unknown code.
     Escape { node: NodeId },
-    /// `node` contains `object` if `from` remains empty (an integer that becomes a pointer). If `object` is the memory
-    /// of unknown code, the integer may be made of bits of addresses: [`Program::split_addresses`] escape.
+    /// `node` contains `object` if `from` remains empty (an integer that becomes a pointer).
     Otherwise {
         node: NodeId,
         from: NodeId,
@@ -119,21 +143,24 @@ pub(crate) struct Evidence {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Program {
     pub constraints: Vec<Constraint>,
-    pub node_count: u32,
+    /// The kind of each node.
+    pub kinds: Vec<NodeKind>,
     pub calls: Vec<IndirectCall>,
     pub copies: Vec<ByteCopy>,
     pub evidence: Evidence,
-    /// Integers whose address goes on in parts: shifted, multiplied, truncated.
-    pub split_addresses: Vec<NodeId>,
     /// Constraints of an indirect call, by number, of an external function.
     pub guarded: HashMap<(usize, FuncId), Vec<Constraint>>,
 }
 
 impl Program {
-    /// Returns a new node.
+    /// Returns a new node for addresses between two constraints.
     pub fn node(&mut self) -> NodeId {
-        self.node_count += 1;
-        NodeId(self.node_count - 1)
+        self.node_of(NodeKind::Word)
+    }
+    /// Returns a new node.
+    pub fn node_of(&mut self, kind: NodeKind) -> NodeId {
+        self.kinds.push(kind);
+        NodeId(self.kinds.len() as u32 - 1)
     }
     /// Adds a constraint.
     pub fn push(&mut self, constraint: Constraint) {

@@ -35,7 +35,7 @@ use gradus_ir::Unit;
 /// Computes [`AliasSets::of`]. Returns `None` for a program with more than `nodes_max` nodes, or with too much work.
 pub(crate) fn solve(unit: &Unit, closure: &CallGraph, nodes_max: u32) -> Option<AliasSets> {
     let builder = build::build(unit, closure);
-    if builder.program.node_count > nodes_max {
+    if builder.program.kinds.len() > nodes_max as usize {
         return None;
     }
     let solver = Solver::solve(builder);

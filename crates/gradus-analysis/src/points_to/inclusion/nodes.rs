@@ -1,6 +1,6 @@
 //! Nodes of the solver: sets of locations and the edges between them.
 
-use crate::points_to::inclusion::constraints::{NodeId, Step};
+use crate::points_to::inclusion::constraints::{NodeId, NodeKind, Step};
 use crate::points_to::inclusion::objects::Location;
 use std::collections::{BTreeSet, HashSet};
 
@@ -9,11 +9,14 @@ use std::collections::{BTreeSet, HashSet};
 pub(crate) enum Move {
     By(i64),
     Step(Step),
+    /// Bits of addresses alone.
+    Bits,
 }
 
 /// A set of locations with its consequences.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Node {
+    pub kind: NodeKind,
     pub set: BTreeSet<Location>,
     pub delta: Vec<Location>,
     pub is_queued: bool,
@@ -23,4 +26,16 @@ pub(crate) struct Node {
     pub uses: Vec<u32>,
     /// True if unknown code obtains the locations.
     pub escapes: bool,
+    /// True for a pointer that received bits of addresses.
+    pub is_assembled: bool,
+}
+
+impl Node {
+    /// Returns an empty node.
+    pub fn of(kind: NodeKind) -> Node {
+        Node {
+            kind,
+            ..Node::default()
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use crate::points_to::folds::Fold;
 use crate::points_to::inclusion::fold_growth::Folds;
 use gradus_ir::{FuncId, GlobalId, Op, TypeId};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// An abstract object: an index of [`Objects`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -69,6 +69,15 @@ pub(crate) enum ObjectKey {
     Returned(FuncId, Op, Context),
     /// The target of a pointer in a cell of unknown content.
     Behind(ObjectId, i64),
+    /// A number that contains bits of an address of the object: shifted, truncated, as a floating-point number.
+    Bits(ObjectId),
+}
+
+impl ObjectKey {
+    /// Returns true if the object is not memory: it has no cells and no offsets.
+    pub fn is_without_memory(&self) -> bool {
+        matches!(self, ObjectKey::Function(_) | ObjectKey::Bits(_))
+    }
 }
 
 /// State of an object.
@@ -81,6 +90,10 @@ pub(crate) struct Object {
     pub is_normalized: bool,
     /// True if other code may have stored pointers in the object.
     pub has_unknown_content: bool,
+    /// True for the memory behind an argument that is an integer.
+    pub is_number: bool,
+    /// Offsets of the pointers in the initializer of a variable.
+    pub initial_pointers: BTreeSet<i64>,
     /// Declared types of the memory, with the offset of each.
     pub declared: Vec<(i64, TypeId)>,
 }
@@ -90,10 +103,18 @@ pub(crate) struct Object {
 pub(crate) struct Objects {
     list: Vec<Object>,
     number: HashMap<ObjectKey, ObjectId>,
+    /// Per root of a path, the number of objects behind cells on paths from this root.
+    behind_count: HashMap<ObjectId, usize>,
 }
 
 /// Maximal number of elements that leave their array at one movement.
 const LEAVING_MAX: i64 = 32;
+
+/// Alignment of the pointers in memory of unknown content, in bytes.
+const WORD_BYTES: i64 = 8;
+
+/// Maximal number of objects behind cells on all paths from one object.
+const BEHIND_MAX: usize = 128;
 
 /// Maximal number of cells of unknown content on the path to an object.
 const PATH_MAX: usize = 6;
@@ -104,6 +125,7 @@ impl Objects {
         let mut objects = Objects {
             list: Vec::new(),
             number: HashMap::new(),
+            behind_count: HashMap::new(),
         };
         let external = objects.of(ObjectKey::External);
         let whole = Fold::of_whole_object(1);
@@ -124,6 +146,8 @@ impl Objects {
                 folds: Folds::default(),
                 is_normalized: false,
                 has_unknown_content,
+                is_number: false,
+                initial_pointers: BTreeSet::new(),
                 declared: Vec::new(),
             });
         }
@@ -132,17 +156,41 @@ impl Objects {
     /// Returns the object behind a cell of unknown content.
     ///
     /// A path that repeats an offset, such as the second `next` of a list, returns to the object of the first
-    /// occurrence. The number of objects is therefore finite.
+    /// occurrence. The number of objects is therefore finite. A pointer variable counts as no member: the rows of a
+    /// global `double **` are not its table.
+    ///
+    /// Pointers are aligned: all bytes of a word lead to one object. Memory that a program reads at very many places, as
+    /// a hash of bytes does, has a limited number of objects behind it.
     pub fn behind(&mut self, holder: ObjectId, offset: i64) -> ObjectId {
+        let offset = offset.wrapping_sub(offset.rem_euclid(WORD_BYTES));
         let (mut at, mut length) = (holder, 0);
         while let ObjectKey::Behind(outer, through) = self.get(at).key {
             length += 1;
-            if through == offset || length >= PATH_MAX {
+            let in_variable = matches!(self.get(outer).key, ObjectKey::Global(_));
+            if through == offset && !(in_variable && at == holder) || length >= PATH_MAX {
                 return at;
             }
             at = outer;
         }
-        self.of(ObjectKey::Behind(holder, offset))
+        let key = ObjectKey::Behind(holder, offset);
+        let count = self.behind_count.entry(at).or_default();
+        if length > 0 && *count >= BEHIND_MAX && !self.number.contains_key(&key) {
+            return holder;
+        }
+        *count += usize::from(!self.number.contains_key(&key));
+        self.of(key)
+    }
+    /// Returns the numbers with bits of an address of an object.
+    pub fn bits_of(&mut self, object: ObjectId) -> ObjectId {
+        match self.get(object).key {
+            ObjectKey::Bits(_) => object,
+            _ => self.of(ObjectKey::Bits(object)),
+        }
+    }
+    /// Returns true if some number contains bits of an address.
+    pub fn has_bits(&self) -> bool {
+        let mut objects = self.list.iter();
+        objects.any(|object| matches!(object.key, ObjectKey::Bits(_)))
     }
     /// Returns an object.
     pub fn get(&self, id: ObjectId) -> &Object {
@@ -161,7 +209,7 @@ impl Objects {
     pub fn location(&self, at: Location) -> Location {
         let data = self.get(at.object);
         let offset = match data.key {
-            ObjectKey::Function(_) => 0,
+            ObjectKey::Function(_) | ObjectKey::Bits(_) => 0,
             _ if data.is_normalized => data.folds.normalize(at.offset),
             _ => at.offset,
         };
@@ -248,6 +296,17 @@ impl Objects {
             visit(Location::at(from.object, element.wrapping_add(bytes)));
         }
         Ok(())
+    }
+    /// Returns true if other code stores pointers in a cell, and no known pointer takes the place of them.
+    ///
+    /// If other code changes the initial pointers of a variable, the variable counts as if they had exchanged places:
+    /// derivatives look up the shadow of such a pointer among the initial pointees, and end the program at any other
+    /// pointer.
+    pub fn is_unknown(&self, cell: Cell) -> bool {
+        let data = self.get(cell.object);
+        let mut initial = data.initial_pointers.iter();
+        data.has_unknown_content
+            && !initial.any(|offset| data.folds.normalize(*offset) == cell.offset)
     }
     /// Returns the cell at a location.
     pub fn cell(&self, at: Location) -> Cell {

@@ -10,8 +10,11 @@ use crate::points_to::inclusion::solver::Solver;
 use crate::points_to::leaf_tables::LeafTargets;
 use crate::types::flat_aggregates::FlatTypes;
 use crate::types::lattice::{CellType, tbaa_members};
-use gradus_ir::{Entity, FuncId, Op, Type, TypeId, Value};
+use gradus_ir::{Entity, FuncId, Op, Type, TypeId, Unit, Value};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// Maximal number of scalars of a declared type that are recorded.
+const SCALARS_MAX: usize = 2048;
 
 /// Computes [`AliasSets::of`].
 pub(crate) fn results(solver: &Solver<'_>) -> AliasSets {
@@ -25,7 +28,7 @@ pub(crate) fn results(solver: &Solver<'_>) -> AliasSets {
         memory.classes.push(AliasSet {
             folds: data.folds.list().to_vec(),
             origins: origin(&data.key).into_iter().collect(),
-            escaped: solver.escaped.contains(&object),
+            escaped: solver.escaped.contains(&object) && !matches!(data.key, ObjectKey::Bits(_)),
             ..AliasSet::default()
         });
         if let ObjectKey::Global(global) = data.key {
@@ -35,7 +38,7 @@ pub(crate) fn results(solver: &Solver<'_>) -> AliasSets {
         }
     }
     for (at, cell) in &solver.cells {
-        let targets = solver.set(*cell).iter().map(cell_ref).collect();
+        let targets = addresses(solver, *cell).map(cell_ref).collect();
         let words = &mut memory.classes[at.object.0 as usize].words;
         words.entry(at.offset).or_default().targets = targets;
     }
@@ -48,6 +51,12 @@ pub(crate) fn results(solver: &Solver<'_>) -> AliasSets {
     }
     .add();
     memory
+}
+
+/// Returns the addresses in a node. Bits of addresses are no addresses.
+fn addresses<'s>(solver: &'s Solver<'_>, node: NodeId) -> impl Iterator<Item = &'s Location> {
+    let is_bits = |at: &&Location| solver.is_bits(**at);
+    solver.set(node).iter().filter(move |at| !is_bits(at))
 }
 
 fn cell_ref(at: &Location) -> CellRef {
@@ -67,7 +76,7 @@ fn origin(key: &ObjectKey) -> Option<MemoryOrigin> {
         ObjectKey::Global(global) => Some(MemoryOrigin::Global(global)),
         ObjectKey::Function(func) => Some(MemoryOrigin::Function(func)),
         ObjectKey::Returned(func, op, _) => Some(MemoryOrigin::External(func, op)),
-        ObjectKey::ByValue(..) | ObjectKey::Behind(..) => None,
+        ObjectKey::ByValue(..) | ObjectKey::Behind(..) | ObjectKey::Bits(_) => None,
     }
 }
 
@@ -82,7 +91,7 @@ fn add_values(solver: &Solver<'_>, memory: &mut AliasSets) {
             unreachable!("the functions of the call graph have bodies");
         };
         let targets = |nodes: &mut dyn Iterator<Item = Option<NodeId>>| -> Vec<CellRef> {
-            let sets = nodes.flatten().map(|node| solver.set(node));
+            let sets = nodes.flatten().map(|node| addresses(solver, node));
             sets.flatten().map(cell_ref).collect()
         };
         let table = LeafTargets::build(body, &memory.leaves, |value: Value, leaf: usize| {
@@ -100,6 +109,13 @@ fn add_values(solver: &Solver<'_>, memory: &mut AliasSets) {
             list
         });
         memory.returns.insert(func, returned.collect());
+        let assembled = |value: &Value| {
+            let nodes = indices.iter().flat_map(|&i| solver.slots[i].of(*value));
+            nodes.flatten().any(|node| solver.is_assembled(*node))
+        };
+        let values = body.values.iter().map(|(value, _)| value);
+        let found = values.filter(assembled).map(|value| (func, value));
+        memory.assembled.extend(found);
         memory.functions.insert(func, table);
     }
 }
@@ -212,8 +228,8 @@ impl Evidence<'_, '_> {
     /// Records `seen` for a cell.
     fn note(&mut self, object: ObjectId, offset: i64, seen: CellType) {
         // No program accesses a function as data: a pointer with this target has another value there.
-        let is_function = matches!(self.solver.objects.get(object).key, ObjectKey::Function(_));
-        if seen.is_nothing() || is_function {
+        let is_memory = !self.solver.objects.get(object).key.is_without_memory();
+        if seen.is_nothing() || !is_memory {
             return;
         }
         let at = self.solver.objects.cell(Location::at(object, offset));
@@ -234,23 +250,53 @@ impl Evidence<'_, '_> {
         while let Type::Array { elem, .. } = *unit.types.get(ty) {
             ty = elem;
         }
-        for leaf in self.memory.leaves.get(ty).to_vec() {
-            let scalar = unit.types.get(unit.types.scalar(leaf.ty));
-            let seen = match scalar {
+        for (offset, ty) in declared_scalars(unit, ty) {
+            let seen = match unit.types.get(unit.types.scalar(ty)) {
                 Type::Float(kind) => CellType::float(*kind),
                 Type::Ptr(_) => CellType::POINTER,
                 Type::Int(bits) if *bits > 8 => CellType::INTEGER,
                 _ => continue,
             };
-            let (elem, count) = match *unit.types.get(leaf.ty) {
+            let (elem, count) = match *unit.types.get(ty) {
                 Type::Vector { elem, len, .. } => (elem, i64::from(len)),
-                _ => (leaf.ty, 1),
+                _ => (ty, 1),
             };
             let bytes = unit.layout.store_bytes(unit, elem) as i64;
             for k in 0..count {
-                let at = start + leaf.offset_bytes as i64 + k * bytes;
+                let at = start.wrapping_add(offset).wrapping_add(k * bytes);
                 self.note(object, at, seen.declared());
             }
         }
     }
+}
+
+/// Returns the offset in bytes and the type of the first [`SCALARS_MAX`] scalars and vectors in a type.
+fn declared_scalars(unit: &Unit, ty: TypeId) -> Vec<(i64, TypeId)> {
+    let (mut list, mut work) = (Vec::new(), vec![(0i64, ty)]);
+    while let Some((at, ty)) = work.pop() {
+        if list.len() + work.len() >= SCALARS_MAX {
+            break;
+        }
+        let layout = &unit.layout;
+        match unit.types.get(ty) {
+            Type::Struct { fields, .. } => {
+                let fields = fields.iter().enumerate().rev();
+                work.extend(fields.map(|(index, &field)| {
+                    let offset = layout.field_offset_bytes(unit, ty, index as u64);
+                    (at.wrapping_add(offset as i64), field)
+                }));
+            }
+            Type::Array { elem, len } => {
+                let stride = layout.size_bytes(unit, *elem) as i64;
+                let count = (*len).min(SCALARS_MAX as u64) as i64;
+                work.extend(
+                    (0..count)
+                        .rev()
+                        .map(|k| (at.wrapping_add(k * stride), *elem)),
+                );
+            }
+            _ => list.push((at, ty)),
+        }
+    }
+    list
 }

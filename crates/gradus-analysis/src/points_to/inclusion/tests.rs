@@ -174,12 +174,61 @@ fn bits_of_addresses_are_no_addresses() {
     let study = Study::of(
         "func @f(%x: ptr, %n: i64) -> i64 {\n\
          %a = ptrtoint %x -> i64\n%low = and %a, 7\n%high = lshr %a, 3\n%next = add %a, 24\n\
-         %p = inttoptr %next -> ptr\n%q = inttoptr %high -> ptr\nreturn %low\n}\n",
+         %p = inttoptr %next -> ptr\n%q = inttoptr 64 -> ptr\nreturn %low\n}\n",
     );
     assert!(study.targets("f", study.value("f", 1)).is_empty());
     assert!(study.targets("f", study.value("f", 2)).is_empty());
     assert_eq!(study.targets("f", study.value("f", 4)), ["arg0+24"]);
-    assert_eq!(study.targets("f", study.value("f", 5)), ["external+0"]);
+    assert_eq!(study.targets("f", study.value("f", 5)), ["returned+0"]);
+}
+
+/// A program that takes an address apart: the ops of `@f` that end with the pointer.
+fn assembled(ops: &str) -> Study {
+    Study::of(&format!(
+        "declare @malloc(i64) -> ptr\n\
+         func @f(%n: i64) {{\n\
+         %x = call @malloc(16)\n%y = call @malloc(16)\n%a = ptrtoint %x -> i64\n{ops}return\n}}\n"
+    ))
+}
+
+#[test]
+fn pointers_assembled_from_bits_belong_to_unknown_code() {
+    let programs = [
+        "%up = shl %a, 16\n%b = ashr %up, 16\n%p = inttoptr %b -> ptr\n",
+        "%m = alloca i64, 1\n%up = shl %a, 16\n%tag = or %up, 3\nstore %tag, %m\n%l = load %m -> i64\n\
+         %b = ashr %l, 16\n%p = inttoptr %b -> ptr\n",
+        "%up = shl %a, 16\n%tag = or %up, 3\n%b = ashr %tag, 16\n%p = inttoptr %b -> ptr\n",
+        "%up = mul %a, 16\n%b = udiv %up, 16\n%p = inttoptr %b -> ptr\n",
+        "%lo = trunc %a -> i32\n%hi = lshr %a, 32\n%m = alloca i32, 2\n%m1 = addr i8, %m, 4\n\
+         %h = trunc %hi -> i32\nstore %lo, %m\nstore %h, %m1\n%p = load %m -> ptr\n",
+        "%d = bitcast %a -> f64\n%m = alloca f64, 1\nstore %d, %m\n%e = load %m -> f64\n\
+         %b = bitcast %e -> i64\n%p = inttoptr %b -> ptr\n",
+    ];
+    for program in programs {
+        let study = assembled(program);
+        let body = study.unit.functions[study.func("f")].body.as_deref();
+        let pointer = study.ops("f").into_iter().rev().nth(1);
+        let pointer = body
+            .expect("the function has a body")
+            .result(pointer.expect("an op"));
+        assert_eq!(study.targets("f", pointer), ["external+0"], "{program}");
+        let escaped = |index: usize| {
+            let target = study
+                .memory
+                .targets(study.func("f"), study.value("f", index))[0];
+            study.memory.get(target.class).escaped
+        };
+        assert!(escaped(0) && !escaped(1), "{program}");
+    }
+}
+
+#[test]
+fn bits_of_addresses_do_not_disturb_other_pointers() {
+    let study = assembled(
+        "%hash = lshr %a, 4\n%m = alloca [2 x i64], 1\nstore %hash, %m\n\
+         %m1 = addr i8, %m, 8\nstore %y, %m1\n%p = load %m1 -> ptr\n",
+    );
+    assert_eq!(study.targets("f", study.value("f", 8)), ["heap.f.1+0"]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Constraints and type evidence of loads, stores and parameters.
 
 use crate::points_to::inclusion::build::BodyBuilder;
-use crate::points_to::inclusion::constraints::{Constraint, NodeId, Step};
+use crate::points_to::inclusion::constraints::{Constraint, NodeId, NodeKind, Step};
 use crate::points_to::inclusion::objects::ObjectKey;
 use crate::types::lattice::{CellType, tbaa_type};
 use gradus_ir::{AttrValue, Op, TbaaTag, Type, TypeId, Value};
@@ -12,18 +12,16 @@ const WORDS_MAX: u64 = 64;
 impl BodyBuilder<'_, '_> {
     /// Adds the constraints of a load of `value` from `ptr`.
     pub fn load(&mut self, op: Op, ptr: Value, value: Value) {
-        self.access(op, ptr, value, |to, ptr, bytes| Constraint::Load {
-            to,
-            ptr,
-            bytes,
+        self.access(op, ptr, value, |to, kind, ptr, bytes| match kind {
+            NodeKind::Part => Constraint::LoadBits { to, ptr, bytes },
+            NodeKind::Word | NodeKind::Pointer => Constraint::Load { to, ptr, bytes },
         });
     }
     /// Adds the constraints of a store of `value` to `ptr`.
     pub fn store(&mut self, op: Op, ptr: Value, value: Value) {
-        self.access(op, ptr, value, |from, ptr, bytes| Constraint::Store {
-            ptr,
-            bytes,
-            from,
+        self.access(op, ptr, value, |from, kind, ptr, bytes| match kind {
+            NodeKind::Part => Constraint::StoreBits { ptr, bytes, from },
+            NodeKind::Word | NodeKind::Pointer => Constraint::Store { ptr, bytes, from },
         });
     }
     fn access(
@@ -31,7 +29,7 @@ impl BodyBuilder<'_, '_> {
         op: Op,
         ptr: Value,
         value: Value,
-        constraint: impl Fn(NodeId, NodeId, i64) -> Constraint,
+        constraint: impl Fn(NodeId, NodeKind, NodeId, i64) -> Constraint,
     ) {
         let unit = self.builder.unit;
         let Some(place) = self.node(ptr) else {
@@ -53,6 +51,7 @@ impl BodyBuilder<'_, '_> {
             }
             self.note_elements(place, at, leaf.ty, seen);
             let Some(node) = node else { continue };
+            let kind = self.builder.program.kinds[node.0 as usize];
             let word = unit.layout.pointer_bytes;
             let bytes = unit.layout.store_bytes(unit, leaf.ty);
             if bytes / word > WORDS_MAX {
@@ -69,12 +68,12 @@ impl BodyBuilder<'_, '_> {
                         array: Some((at, Some(at + bytes as i64))),
                     },
                 });
-                self.builder.program.push(constraint(node, words, 0));
+                self.builder.program.push(constraint(node, kind, words, 0));
                 continue;
             }
             for k in 0..(bytes / word).clamp(1, WORDS_MAX) {
                 let at = at + (k * word) as i64;
-                self.builder.program.push(constraint(node, place, at));
+                self.builder.program.push(constraint(node, kind, place, at));
             }
         }
     }

@@ -1,11 +1,12 @@
 //! Constraints of address arithmetic: `addr`, casts and integer ops.
 //!
 //! An integer is an address only if an address flows into it: from `ptrtoint`, or from a cell that holds one. Products,
-//! quotients, right shifts, differences and bits below an alignment are no addresses.
+//! quotients and shifted addresses are bits of addresses ([`NodeKind::Part`]). Differences and bits below an alignment
+//! are neither.
 
 use crate::points_to::inclusion::build::BodyBuilder;
-use crate::points_to::inclusion::constraints::{Constraint, NodeId, Step};
-use crate::points_to::inclusion::objects::{EXTERNAL, ObjectKey};
+use crate::points_to::inclusion::constraints::{Constraint, NodeId, NodeKind, Step};
+use crate::points_to::inclusion::objects::ObjectKey;
 use crate::points_to::pointer_arith::is_never_an_address;
 use crate::points_to::union_find::gcd;
 use crate::scev::poly;
@@ -176,6 +177,10 @@ fn is_loop_index(body: &Body, value: Value) -> bool {
 impl BodyBuilder<'_, '_> {
     pub(super) fn addr(&mut self, op: Op) {
         let (body, unit) = (self.body, self.builder.unit);
+        if body.has_uses(body.result(op)) && is_never_an_address(unit, body, body.result(op)) {
+            // Only compared: no access needs the pointer, and its distance would fold the object.
+            return;
+        }
         let Some(result) = self.node(body.result(op)) else {
             unreachable!("the result of an address computation is a pointer");
         };
@@ -354,14 +359,8 @@ impl BodyBuilder<'_, '_> {
         let (from, to) = (self.body.operand(op, 0), self.body.result(op));
         match cast {
             CastOp::IntToPtr => {
-                // A constant is an address of the system. Another integer has lost its address on the way.
-                let object = match self.body.as_int(self.builder.unit, from) {
-                    Some(_) => {
-                        let key = ObjectKey::Returned(self.func, op, self.context);
-                        self.builder.objects.of(key)
-                    }
-                    None => EXTERNAL,
-                };
+                let key = ObjectKey::Returned(self.func, op, self.context);
+                let object = self.builder.objects.of(key);
                 self.copy_any(from, to);
                 let source = self.node(from);
                 let source = source.unwrap_or_else(|| self.builder.program.node());
@@ -373,28 +372,36 @@ impl BodyBuilder<'_, '_> {
                     });
                 }
             }
-            CastOp::Trunc => {
-                self.copy_any(from, to);
-                self.split(from, to);
-            }
-            _ => self.copy_any(from, to),
-        }
-    }
-    /// Records that `part` has bits of the addresses in `whole`, if the bits may become an address again.
-    fn split(&mut self, whole: Value, part: Value) {
-        if !is_never_an_address(self.builder.unit, self.body, part) {
-            let nodes = self.nodes(whole).into_iter().flatten();
-            self.builder.program.split_addresses.extend(nodes);
+            CastOp::Trunc
+            | CastOp::ZExt
+            | CastOp::SExt
+            | CastOp::PtrToInt
+            | CastOp::PtrToAddr
+            | CastOp::BitCast
+            | CastOp::AddrSpaceCast => self.copy_any(from, to),
+            // The bits of the result are not those of the operand.
+            CastOp::FPTrunc
+            | CastOp::FPExt
+            | CastOp::FPToUI
+            | CastOp::FPToSI
+            | CastOp::UIToFP
+            | CastOp::SIToFP => {}
         }
     }
     /// Adds the constraints of integer ops on possible addresses. A sum with a constant keeps the offset;
     /// a sum of two variables and a rounded address lose it.
     pub(super) fn binary(&mut self, op: Op, binary: BinaryOp) {
         let (body, unit) = (self.body, self.builder.unit);
-        if !self.builder.holds_address(body.ty(body.result(op))) || binary.is_float() {
-            return;
-        }
         let (a, b) = (body.operand(op, 0), body.operand(op, 1));
+        match self.builder.kind(body.ty(body.result(op))) {
+            _ if binary.is_float() => return,
+            None => return,
+            Some(NodeKind::Part) => {
+                self.copy_any(a, body.result(op));
+                return self.copy_any(b, body.result(op));
+            }
+            Some(NodeKind::Word | NodeKind::Pointer) => {}
+        }
         let (a_int, b_int) = (body.as_int(unit, a), body.as_int(unit, b));
         let moved = match (binary, a_int, b_int) {
             // An integer of several words holds addresses at multiples of a word.
@@ -409,12 +416,17 @@ impl BodyBuilder<'_, '_> {
             (BinaryOp::Add | BinaryOp::Sub | BinaryOp::And | BinaryOp::Or | BinaryOp::Xor, ..) => {
                 None
             }
+            (BinaryOp::URem | BinaryOp::SRem, _, Some(by)) if by < LOW_BITS_MAX => return,
             _ => {
-                self.split(a, body.result(op));
-                return self.split(b, body.result(op));
+                self.copy_bits(a, body.result(op));
+                return self.copy_bits(b, body.result(op));
             }
         };
         if moved.is_none() && is_never_an_address(unit, body, body.result(op)) {
+            if let BinaryOp::And | BinaryOp::Or | BinaryOp::Xor = binary {
+                self.copy_bits(a, body.result(op));
+                self.copy_bits(b, body.result(op));
+            }
             return;
         }
         let Some(result) = self.node(body.result(op)) else {

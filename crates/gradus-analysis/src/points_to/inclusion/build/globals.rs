@@ -1,10 +1,12 @@
 //! Constraints of global variables: initial values and stores by other code.
 
+use crate::points_to::folds::Fold;
 use crate::points_to::inclusion::build::Builder;
 use crate::points_to::inclusion::constraints::{Constraint, NodeId};
 use crate::points_to::inclusion::objects::{EXTERNAL, ObjectId, ObjectKey};
+use crate::points_to::initializers::is_function_or_table;
 use crate::types::lattice::CellType;
-use gradus_ir::{GlobalId, Linkage, Symbol, TypeId};
+use gradus_ir::{GlobalId, Linkage, Symbol, Type, TypeId};
 
 impl Builder<'_> {
     /// Records the declared type of an object.
@@ -29,10 +31,30 @@ impl Builder<'_> {
                 self.program.evidence.cells.push(seen);
                 let (target, offset) = self.symbol(relocation.target, relocation.addend);
                 self.store_address(pointer, at, target, offset);
+                // Initial functions do not bound the callees.
+                if !is_function_or_table(self.unit, relocation.target) {
+                    self.objects.get_mut(object).initial_pointers.insert(at);
+                }
             }
+            self.exchange_elements(object, variable.ty);
             if !variable.unparsed_symbols.is_empty() {
                 self.add_unparsed(pointer, &variable.unparsed_symbols);
             }
+        }
+    }
+    /// Other code may exchange the pointers in an array that it sets.
+    fn exchange_elements(&mut self, object: ObjectId, ty: TypeId) {
+        let data = self.objects.get_mut(object);
+        if let Type::Array { elem, len: 2.. } = *self.unit.types.get(ty)
+            && data.has_unknown_content
+            && !data.initial_pointers.is_empty()
+        {
+            let end = self.unit.layout.size_bytes(self.unit, ty);
+            data.folds.insert(Fold {
+                first: 0,
+                end: i64::try_from(end).ok(),
+                stride: self.unit.layout.size_bytes(self.unit, elem),
+            });
         }
     }
     fn symbol(&mut self, symbol: Symbol, addend: i64) -> (ObjectId, i64) {

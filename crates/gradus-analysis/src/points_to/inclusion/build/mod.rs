@@ -1,7 +1,8 @@
 //! Builds the constraints of a call graph: one pass over the ops of each instance of a function.
 //!
 //! Integers of pointer width are nodes like pointers, because an optimised `memcpy` of a pointer is an integer load
-//! and store. An integer without an address in its set never matters.
+//! and store. An integer without an address in its set never matters. Narrower integers and floating-point numbers are
+//! nodes for bits of addresses ([`NodeKind::Part`]).
 
 mod accesses;
 mod arithmetic;
@@ -11,7 +12,7 @@ mod globals;
 
 use crate::call_graph::{CallGraph, Callee};
 use crate::cfg::no_return::NoReturnRegions;
-use crate::points_to::inclusion::constraints::{Constraint, NodeId, Program};
+use crate::points_to::inclusion::constraints::{Constraint, NodeId, NodeKind, Program};
 use crate::points_to::inclusion::contexts::Instances;
 use crate::points_to::inclusion::objects::{Context, EXTERNAL, ObjectId, ObjectKey, Objects};
 use crate::points_to::leaf_tables::Slots;
@@ -72,27 +73,34 @@ impl<'a> Builder<'a> {
         };
         self.slots.push(slots);
         let result = self.unit.result_type(self.unit.functions[func].ty);
-        let holds = result.map_or(Vec::new(), |ty| self.address_leaves(ty));
+        let kinds = result.map_or(Vec::new(), |ty| self.leaf_kinds(ty));
         let program = &mut self.program;
-        let nodes = holds.into_iter().map(|h| h.then(|| program.node()));
+        let nodes = kinds.into_iter().map(|kind| Some(program.node_of(kind?)));
         self.returns.push(nodes.collect());
     }
     /// Returns the body of a function.
     pub fn body(&self, func: FuncId) -> Option<&'a Body> {
         self.unit.functions[func].body.as_deref()
     }
-    /// Returns true if a leaf of this type may hold an address.
-    pub fn holds_address(&self, ty: TypeId) -> bool {
+    /// Returns the kind of node of a leaf of this type; `None` if the leaf has no bits of addresses.
+    pub fn kind(&self, ty: TypeId) -> Option<NodeKind> {
+        let word = self.unit.layout.pointer_bytes * 8;
         match self.unit.types.get(self.unit.types.scalar(ty)) {
-            Type::Ptr(_) | Type::Array { .. } | Type::Struct { .. } => true,
-            Type::Int(bits) => u64::from(*bits) >= self.unit.layout.pointer_bytes * 8,
-            _ => false,
+            Type::Ptr(_) => Some(NodeKind::Pointer),
+            Type::Array { .. } | Type::Struct { .. } => Some(NodeKind::Word),
+            Type::Int(bits) if u64::from(*bits) >= word => Some(NodeKind::Word),
+            Type::Int(8..) | Type::Float(_) => Some(NodeKind::Part),
+            _ => None,
         }
     }
-    /// Returns, per leaf of a type, true if the leaf may hold an address.
-    pub fn address_leaves(&self, ty: TypeId) -> Vec<bool> {
+    /// Returns true if a leaf of this type may hold an address.
+    pub fn holds_address(&self, ty: TypeId) -> bool {
+        matches!(self.kind(ty), Some(NodeKind::Pointer | NodeKind::Word))
+    }
+    /// Returns the kind of node of each leaf of a type.
+    pub fn leaf_kinds(&self, ty: TypeId) -> Vec<Option<NodeKind>> {
         let leaves = self.leaves.get(ty).iter();
-        leaves.map(|leaf| self.holds_address(leaf.ty)).collect()
+        leaves.map(|leaf| self.kind(leaf.ty)).collect()
     }
     /// The caller of a root passes memory of its own.
     fn add_root(&mut self, func: FuncId) {
@@ -102,15 +110,15 @@ impl<'a> Builder<'a> {
         };
         for (number, &param) in body.params().iter().enumerate() {
             let object = self.objects.of(ObjectKey::Argument(func, number as u32));
+            self.objects.get_mut(object).is_number =
+                self.kind(body.ty(param)) != Some(NodeKind::Pointer);
             let mut reader = BodyBuilder {
                 builder: self,
                 context,
                 func,
                 body,
             };
-            for node in reader.nodes(param).into_iter().flatten() {
-                reader.builder.program.address(node, object, 0);
-            }
+            reader.point_to(param, object);
         }
     }
     fn add_body(&mut self, context: Context) {
@@ -150,21 +158,19 @@ impl<'a> BodyBuilder<'_, 'a> {
     fn unit(&self) -> &'a Unit {
         self.builder.unit
     }
-    /// Returns the nodes of a value's leaves; `None` for leaves without an address.
+    /// Returns the nodes of a value's leaves; `None` for leaves without bits of addresses.
     pub fn nodes(&mut self, value: Value) -> Vec<Option<NodeId>> {
         let index = self.context.0 as usize;
         let range = self.builder.slots[index].range(value);
-        let holds = self.builder.address_leaves(self.body.ty(value));
         let is_new = self.builder.slots[index]
             .of(value)
             .iter()
             .all(Option::is_none);
         if is_new {
-            for (position, holds) in range.clone().zip(holds) {
-                if holds {
-                    let node = self.builder.program.node();
-                    *self.builder.slots[index].at(position) = Some(node);
-                }
+            let kinds = self.builder.leaf_kinds(self.body.ty(value));
+            for (position, kind) in range.clone().zip(kinds) {
+                let program = &mut self.builder.program;
+                *self.builder.slots[index].at(position) = kind.map(|kind| program.node_of(kind));
             }
             if let Definition::Const(id) = self.body.values[value].def {
                 self.constant(id, range.start);
@@ -234,7 +240,20 @@ impl<'a> BodyBuilder<'_, 'a> {
     /// Lets every address leaf of `value` point to an object.
     pub fn point_to(&mut self, value: Value, object: ObjectId) {
         for node in self.nodes(value).into_iter().flatten() {
-            self.builder.program.address(node, object, 0);
+            if self.builder.program.kinds[node.0 as usize] != NodeKind::Part {
+                self.builder.program.address(node, object, 0);
+            }
+        }
+    }
+    /// Lets `to` contain the bits of the addresses in `from`.
+    pub fn copy_bits(&mut self, from: Value, to: Value) {
+        let (from, to) = (self.nodes(from), self.nodes(to));
+        let part = self.builder.program.node_of(NodeKind::Part);
+        for &from in from.iter().flatten() {
+            self.builder.program.copy(part, from);
+        }
+        for &to in to.iter().flatten() {
+            self.builder.program.copy(to, part);
         }
     }
     /// Lets the memory behind a value escape to unknown code.
@@ -261,7 +280,9 @@ impl<'a> BodyBuilder<'_, 'a> {
         let body = self.body;
         for value in body.operands(op) {
             // An address has targets also if no constraint reads it, such as the operand of `memset`.
-            if let Definition::Const(_) = body.values[value].def {
+            if let Definition::Const(_) = body.values[value].def
+                && self.builder.kind(body.ty(value)) != Some(NodeKind::Part)
+            {
                 self.nodes(value);
             }
         }

@@ -19,8 +19,10 @@ impl Solver<'_> {
         if !self.escaped.insert(object) {
             return;
         }
-        if let ObjectKey::Function(func) = self.objects.get(object).key {
-            return self.call_from_unknown(func);
+        match self.objects.get(object).key {
+            ObjectKey::Function(func) => return self.call_from_unknown(func),
+            ObjectKey::Bits(of) => return self.escape(of),
+            _ => {}
         }
         let cells: Vec<NodeId> = self.cells_in(object).map(|(_, cell)| cell).collect();
         for cell in cells {
@@ -66,8 +68,9 @@ impl Solver<'_> {
                 | ObjectKey::Argument(..)
                 | ObjectKey::Returned(..)
                 | ObjectKey::Behind(..) => self.call_unknown(number),
-                // Data is no code: the pointer does not have this value at the call.
-                ObjectKey::ByValue(..)
+                // Data is no code: the pointer does not have this value at the call. A pointer has no bits alone.
+                ObjectKey::Bits(_)
+                | ObjectKey::ByValue(..)
                 | ObjectKey::Alloca(..)
                 | ObjectKey::Heap(..)
                 | ObjectKey::Global(_) => {}

@@ -3,7 +3,7 @@
 use crate::points_to::folds::{Fold, visit_elements};
 use crate::points_to::inclusion::constraints::NodeId;
 use crate::points_to::inclusion::nodes::{Move, Node};
-use crate::points_to::inclusion::objects::{Cell, EXTERNAL, Location, ObjectId, ObjectKey};
+use crate::points_to::inclusion::objects::{Cell, EXTERNAL, Location, ObjectId};
 use crate::points_to::inclusion::solver::Solver;
 use crate::points_to::union_find::gcd;
 
@@ -25,7 +25,7 @@ impl Solver<'_> {
     /// Returns the cells `bytes` behind a location; none for [`EXTERNAL`] and functions.
     pub(super) fn cells_at(&mut self, at: Location, bytes: i64) -> Vec<NodeId> {
         let data = self.objects.get(at.object);
-        if at.object == EXTERNAL || matches!(data.key, ObjectKey::Function(_)) {
+        if at.object == EXTERNAL || data.key.is_without_memory() {
             return Vec::new();
         }
         let places = self.moved(at, bytes);
@@ -40,7 +40,7 @@ impl Solver<'_> {
         let cell = NodeId(self.nodes.len() as u32);
         self.nodes.push(Node::default());
         self.cells.insert(at, cell);
-        if self.objects.get(at.object).has_unknown_content {
+        if self.objects.is_unknown(at) {
             let behind = self.objects.behind(at.object, at.offset);
             self.add(cell, Location::start(behind));
         }
@@ -115,9 +115,9 @@ impl Solver<'_> {
     }
     pub(super) fn transfer(&mut self, transfer: Transfer) {
         let Transfer { to, from, .. } = transfer;
-        let is_function = |object| matches!(self.objects.get(object).key, ObjectKey::Function(_));
+        let is_memory = |object| !self.objects.get(object).key.is_without_memory();
         self.work_done += 1;
-        let is_idle = to == from || is_function(to.object) || is_function(from.object);
+        let is_idle = to == from || !is_memory(to.object) || !is_memory(from.object);
         if is_idle || self.is_exhausted() || !self.transfers.insert(transfer) {
             return;
         }

@@ -8,19 +8,19 @@
 //! rounds until no fold changes. Folds only grow, and after [`ROUNDS_MAX`] rounds a changed object counts bytes modulo
 //! 1.
 
+mod bits;
 mod calls;
 mod copies;
+mod differences;
 
 use crate::call_graph::CallGraph;
 use crate::points_to::folds::Fold;
 use crate::points_to::inclusion::build::Builder;
-use crate::points_to::inclusion::constraints::{Constraint, NodeId, Program, Step};
+use crate::points_to::inclusion::constraints::{Constraint, NodeId, NodeKind, Program, Step};
 use crate::points_to::inclusion::contexts::Instances;
 use crate::points_to::inclusion::layouts::{FoldRequest, Layouts};
 use crate::points_to::inclusion::nodes::{Move, Node};
-use crate::points_to::inclusion::objects::{
-    Cell, EXTERNAL, Location, ObjectId, ObjectKey, Objects,
-};
+use crate::points_to::inclusion::objects::{Cell, EXTERNAL, Location, ObjectId, Objects};
 use crate::points_to::inclusion::solver::copies::Transfer;
 use crate::points_to::leaf_tables::Slots;
 use crate::points_to::memcpy;
@@ -121,7 +121,8 @@ impl<'a> Solver<'a> {
         &self.nodes[node.0 as usize].set
     }
     fn round(&mut self) {
-        self.nodes = vec![Node::default(); self.program.node_count as usize];
+        let kinds = self.program.kinds.iter();
+        self.nodes = kinds.map(|&kind| Node::of(kind)).collect();
         self.constraints = self.program.constraints.clone();
         self.escaped.clear();
         self.cells.clear();
@@ -142,7 +143,7 @@ impl<'a> Solver<'a> {
             while let Some(node) = self.work.pop() {
                 self.propagate(node);
             }
-            if self.is_exhausted() || !self.apply_otherwise() {
+            if self.is_exhausted() || !(self.apply_bits() || self.apply_otherwise()) {
                 break;
             }
         }
@@ -174,7 +175,9 @@ impl<'a> Solver<'a> {
             }
             Constraint::Call { callee, .. } => self.watch(callee, number),
             Constraint::Escape { node } => self.escape_node(node),
-            Constraint::Otherwise { .. } => {}
+            Constraint::Otherwise { .. }
+            | Constraint::LoadBits { .. }
+            | Constraint::StoreBits { .. } => {}
         }
     }
     /// Registers a constraint on a pointer and applies it to the present locations.
@@ -198,7 +201,10 @@ impl<'a> Solver<'a> {
             // The result is discarded.
             return;
         }
-        let location = self.objects.location(location);
+        let Some(location) = self.content(id, location) else {
+            // Not an error: the node holds numbers alone.
+            return;
+        };
         if !self.node(id).set.insert(location) {
             return;
         }
@@ -209,7 +215,9 @@ impl<'a> Solver<'a> {
         }
     }
     fn add_external(&mut self, id: NodeId) {
-        self.add(id, Location::start(EXTERNAL));
+        if self.node(id).kind != NodeKind::Part {
+            self.add(id, Location::start(EXTERNAL));
+        }
     }
     /// Folds an object to which a node points at too many offsets.
     fn limit_offsets(&mut self, id: NodeId, object: ObjectId) {
@@ -230,7 +238,7 @@ impl<'a> Solver<'a> {
         }
     }
     fn fold(&mut self, object: ObjectId, fold: Fold) {
-        if !matches!(self.objects.get(object).key, ObjectKey::Function(_))
+        if !self.objects.get(object).key.is_without_memory()
             && self.objects.get_mut(object).folds.insert(fold)
         {
             self.changed.insert(object);
@@ -257,6 +265,8 @@ impl<'a> Solver<'a> {
                     }
                 }
                 Move::Step(step) => self.step(to, location, step),
+                Move::Bits if self.is_bits(location) => self.add(to, location),
+                Move::Bits => {}
             }
         }
     }
@@ -278,6 +288,9 @@ impl<'a> Solver<'a> {
     /// Moves a location by an unknown multiple of a stride. Without a known array, the layout of the object decides
     /// at the end of the round.
     fn step(&mut self, to: NodeId, from: Location, step: Step) {
+        if self.is_bits(from) {
+            return self.add(to, from);
+        }
         let mut at = from.offset.wrapping_add(step.offset);
         if let Some((start, end)) = step.array {
             let fold = Fold {
@@ -390,6 +403,8 @@ impl<'a> Solver<'a> {
             | Constraint::Copy { .. }
             | Constraint::Moved { .. }
             | Constraint::Escape { .. }
+            | Constraint::LoadBits { .. }
+            | Constraint::StoreBits { .. }
             | Constraint::Otherwise { .. } => {
                 unreachable!("these constraints wait for no location")
             }
@@ -411,11 +426,6 @@ impl<'a> Solver<'a> {
         }
         for &(node, object) in &empty {
             self.add(node, Location::start(object));
-            if object == EXTERNAL {
-                for index in 0..self.program.split_addresses.len() {
-                    self.escape_node(self.program.split_addresses[index]);
-                }
-            }
         }
         !empty.is_empty()
     }
@@ -473,44 +483,6 @@ impl<'a> Solver<'a> {
                 },
             };
             self.fold(request.object, fold);
-        }
-    }
-    /// Adds `result = base + (to - from)`.
-    ///
-    /// Two pointers into one object have the distance of their offsets, up to the folds. The sum `p + (q - p)` is `q`,
-    /// in whatever object. Other differences between objects have no meaning in C. Null pointers have distance 0.
-    fn difference(&mut self, result: NodeId, base: NodeId, to: NodeId, from: NodeId) {
-        let (bases, tos, froms) = (self.all(base), self.all(to), self.all(from));
-        self.work_done += (bases.len() * tos.len() * froms.len()) as u64;
-        for &base in &bases {
-            self.add(result, base);
-            let mut strides: BTreeMap<i64, u64> = BTreeMap::new();
-            for &from in &froms {
-                for &to in &tos {
-                    let distance = to.offset.wrapping_sub(from.offset);
-                    if to.object == from.object {
-                        let folds = self.objects.get(to.object).folds.list().iter();
-                        let stride = folds.map(|fold| fold.stride).fold(0, gcd);
-                        let known = strides.entry(distance).or_insert(0);
-                        *known = gcd(gcd(*known, stride), gcd(to.stride, from.stride));
-                    } else if base.object == from.object {
-                        let bytes = base.offset.wrapping_sub(from.offset);
-                        let stride = gcd(to.stride, gcd(base.stride, from.stride));
-                        for there in self.moved(to, bytes) {
-                            self.add(result, Location { stride, ..there });
-                        }
-                    }
-                }
-            }
-            for (distance, stride) in strides {
-                if stride > 0 {
-                    self.fold(base.object, Fold::of_whole_object(stride));
-                }
-                let stride = gcd(base.stride, stride);
-                for there in self.moved(base, distance) {
-                    self.add(result, Location { stride, ..there });
-                }
-            }
         }
     }
 }
