@@ -15,7 +15,7 @@ use crate::points_to::alias_sets::{AliasSetId, MemoryOrigin};
 use crate::types::lattice::CellType;
 use crate::view::View;
 use gradus_ir::{Body, Code, Diagnostic, FuncId, GlobalId, Op, Symbol, Unit};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns a diagnostic for each refused alias set.
 pub(crate) fn findings(facts: View<'_>, classes: &MemoryActivity) -> Vec<Diagnostic> {
@@ -35,7 +35,15 @@ struct PersistentBlocks {
     /// initializers.
     active_behind_globals: BTreeMap<AliasSetId, GlobalId>,
     /// Memory behind pointers that functions outside the differentiated code may have stored in a global.
-    set: BTreeMap<AliasSetId, GlobalId>,
+    set: BTreeMap<AliasSetId, ExternalPointee>,
+}
+
+/// Memory behind a pointer that functions outside the differentiated code may have stored.
+struct ExternalPointee {
+    /// The global that holds or reaches the pointer.
+    global: GlobalId,
+    /// The memory to which every pointer to the pointee may point, too: an alias that the analysis represents.
+    companions: BTreeSet<AliasSetId>,
 }
 
 /// Reason of a refusal.
@@ -108,8 +116,27 @@ impl PersistentBlocks {
                     .iter()
                     .any(|by| is_not_differentiated(facts, *by))
             }) {
-                self.set
-                    .extend(reached.iter().map(|class| (*class, global)));
+                self.add_pointees(facts, global, reached.iter().chain([&holder]));
+            }
+        }
+    }
+    /// Adds the memory behind the pointers in `holders`.
+    fn add_pointees<'c>(
+        &mut self,
+        facts: View<'_>,
+        global: GlobalId,
+        holders: impl Iterator<Item = &'c AliasSetId>,
+    ) {
+        for holder in holders {
+            for cell in facts.memory.get(*holder).words.values() {
+                let targets: BTreeSet<_> = cell.targets.iter().map(|at| at.class).collect();
+                for &class in &targets {
+                    let known = self.set.entry(class).or_insert_with(|| ExternalPointee {
+                        global,
+                        companions: targets.clone(),
+                    });
+                    known.companions.retain(|other| targets.contains(other));
+                }
             }
         }
     }
@@ -134,15 +161,16 @@ impl PersistentBlocks {
             .collect();
         let is_written = |class| classes.is_varied(class) && classes.is_written(class);
         let mut refused = BTreeMap::new();
-        for (&class, &global) in &self.set {
-            for (&other, &name) in named.iter().filter(|(other, _)| **other != class) {
+        for (&class, pointee) in &self.set {
+            let apart = |other: &AliasSetId| !pointee.companions.contains(other);
+            for (&other, &name) in named.iter().filter(|(other, _)| apart(other)) {
                 let (to, from) = match (is_written(class), is_written(other)) {
                     (true, _) if classes.is_useful(other) => (class, other),
                     (_, true) if classes.is_useful(class) => (other, class),
                     _ => continue,
                 };
                 if share_float_type(facts, to, from) {
-                    refused.insert(to, RefusalReason::AliasesGlobal(global, name));
+                    refused.insert(to, RefusalReason::AliasesGlobal(pointee.global, name));
                 }
             }
         }

@@ -29,25 +29,43 @@ pub(crate) fn frees(facts: View<'_>) -> HashMap<AliasSetId, Vec<(FuncId, Op)>> {
     frees
 }
 
+/// Returns the pointer that `op` frees.
+fn freed_pointer(facts: View<'_>, body: &Body, op: Op) -> Option<Value> {
+    let callee = facts.unit.callee(body, op)?;
+    let argument = facts.unit.known_effects(callee)?.frees?;
+    let args = facts.unit.call_args(body, op);
+    args.get(usize::from(argument)).copied()
+}
+
 /// Returns the alias sets with a block that `op` may free.
 fn freed_by(facts: View<'_>, func: FuncId, body: &Body, op: Op) -> Vec<AliasSetId> {
-    let callee = facts.unit.callee(body, op);
-    let effects = callee.and_then(|callee| facts.unit.known_effects(callee));
-    let args = || facts.unit.call_args(body, op);
-    let freed = effects
-        .and_then(|effects| effects.frees)
-        .and_then(|argument| args().get(usize::from(argument)).copied());
+    let freed = freed_pointer(facts, body, op);
     freed.map_or_else(Vec::new, |freed| facts.memory.alias_sets_of(func, freed))
 }
 
-/// Returns the calls among `sites` whose pointer leads to blocks of one allocation site only, the site of `class`.
-/// Other calls may free another block instead, and are no proof.
+/// Returns true if `op` frees the block to which a variable points at that time.
+fn frees_block_of_variable(facts: View<'_>, func: FuncId, body: &Body, op: Op) -> bool {
+    let freed = freed_pointer(facts, body, op);
+    let load = freed.and_then(|freed| body.def_op(freed));
+    let load = load.filter(|load| matches!(body.kind(*load), OpKind::Load(_)));
+    load.is_some_and(|load| {
+        let sets = facts.memory.alias_sets_of(func, body.operand(load, 0));
+        let is_variable = |origin: &MemoryOrigin| matches!(origin, MemoryOrigin::Global(_));
+        sets.len() == 1 && facts.memory.get(sets[0]).origins.iter().all(is_variable)
+    })
+}
+
+/// Returns the calls among `sites` that are a proof for the blocks of `class`: their pointer leads to blocks of this
+/// allocation site only, or comes from the variable that holds the block. Other calls may free another block instead.
 fn sites_of_only(facts: View<'_>, class: AliasSetId, sites: &[(FuncId, Op)]) -> Vec<(FuncId, Op)> {
     let origins = &facts.memory.get(class).origins;
     let is_own = |freed: &AliasSetId| facts.memory.get(*freed).origins == *origins;
     let is_only = |(func, op): &&(FuncId, Op)| {
         let body = facts.unit.functions[*func].body.as_deref();
-        body.is_some_and(|body| freed_by(facts, *func, body, *op).iter().all(is_own))
+        body.is_some_and(|body| {
+            freed_by(facts, *func, body, *op).iter().all(is_own)
+                || frees_block_of_variable(facts, *func, body, *op)
+        })
     };
     sites.iter().filter(is_only).copied().collect()
 }

@@ -17,14 +17,14 @@ pub(crate) fn retained_blocks(
     is_freed: &dyn Fn(AliasSetId) -> bool,
     is_left: &dyn Fn(AliasSetId) -> bool,
 ) -> Vec<(AliasSetId, bool)> {
+    let ends: BTreeSet<AliasSetId> = pointees_that_end(facts, holder, is_freed);
     let own = facts.memory.pointees(holder);
     let mut work: Vec<(AliasSetId, bool)> = own.iter().map(|class| (*class, true)).collect();
     let (mut seen, mut blocks) = (BTreeSet::new(), Vec::new());
     while let Some((class, direct)) = work.pop() {
-        let outlives = || outlives(facts.memory.get(class), is_freed(class));
         // A block shares the variable's alias set if the analysis cannot separate them.
         let asked = direct || class == holder;
-        if !seen.insert(class) || is_left(class) || asked && !outlives() {
+        if !seen.insert(class) || is_left(class) || asked && ends.contains(&class) {
             continue;
         }
         blocks.push((class, direct));
@@ -32,6 +32,36 @@ pub(crate) fn retained_blocks(
         work.extend(held.into_iter().map(|class| (class, false)));
     }
     blocks
+}
+
+/// Returns the pointees of variables that do not exist after the call and have a shadow if they exist before it.
+///
+/// A pointer that other code may set points to known blocks or to memory of unknown origin. The known blocks decide:
+/// derivatives end the program at a pointer without a shadow.
+fn pointees_that_end(
+    facts: View<'_>,
+    holder: AliasSetId,
+    is_freed: &dyn Fn(AliasSetId) -> bool,
+) -> BTreeSet<AliasSetId> {
+    let is_known = |class: &&AliasSetId| !facts.memory.get(**class).origins.is_empty();
+    let outlives = |class: &AliasSetId| outlives(facts.memory.get(*class), is_freed(*class));
+    let (mut ends, mut left) = (BTreeSet::from([holder]), BTreeSet::new());
+    left.extend(Some(holder).filter(outlives));
+    for cell in facts.memory.get(holder).words.values() {
+        let targets: BTreeSet<AliasSetId> = cell.targets.iter().map(|at| at.class).collect();
+        let known: Vec<&AliasSetId> = targets.iter().filter(is_known).collect();
+        let known_end = !known.is_empty() && !known.into_iter().any(outlives);
+        for class in &targets {
+            let ends_here = match is_known(&class) {
+                true => !outlives(class),
+                false => known_end,
+            };
+            ends.insert(*class);
+            left.extend(Some(*class).filter(|_| !ends_here));
+        }
+    }
+    ends.retain(|class| !left.contains(class));
+    ends
 }
 
 /// Returns true if memory of an alias set may exist after the call, or may have been allocated before the
