@@ -362,3 +362,23 @@ fn too_many_nodes_fall_back_to_unification() {
     assert!(solve(&unit, &closure, 1).is_none());
     assert!(solve(&unit, &closure, u32::MAX).is_some());
 }
+
+#[test]
+fn numbers_that_other_code_sets_are_no_pointers() {
+    let study = Study::of(
+        "global @counts: {i32, f64} = zero 16\nglobal @list: {i64, ptr} = zero 16\n\
+         func @f(%x: ptr) {\n\
+         %n = load @counts -> i64\n%at = addr i8, @list, 8\n%p = load %at -> ptr\nreturn\n}\n",
+    );
+    assert!(study.targets("f", study.value("f", 0)).is_empty());
+    assert_eq!(study.targets("f", study.value("f", 2)), ["behind+0"]);
+}
+
+#[test]
+fn exclusive_or_of_addresses_is_no_address() {
+    let study = assembled(
+        "%b = ptrtoint %y -> i64\n%both = xor %a, %b\n%c = xor %both, %b\n%p = inttoptr %c -> ptr\n",
+    );
+    assert!(study.targets("f", study.value("f", 4)).is_empty());
+    assert_eq!(study.targets("f", study.value("f", 6)), ["external+0"]);
+}

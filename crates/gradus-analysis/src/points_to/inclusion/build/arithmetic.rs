@@ -388,6 +388,11 @@ impl BodyBuilder<'_, '_> {
             | CastOp::SIToFP => {}
         }
     }
+    fn copy_bits_of_operands(&mut self, op: Op) {
+        for value in self.body.operands(op) {
+            self.copy_bits(value, self.body.result(op));
+        }
+    }
     /// Adds the constraints of integer ops on possible addresses. A sum with a constant keeps the offset;
     /// a sum of two variables and a rounded address lose it.
     pub(super) fn binary(&mut self, op: Op, binary: BinaryOp) {
@@ -413,19 +418,15 @@ impl BodyBuilder<'_, '_> {
             (BinaryOp::Sub, None, Some(n)) => Some((a, n.wrapping_neg())),
             (BinaryOp::And, _, Some(mask)) if (0..LOW_BITS_MAX).contains(&mask) => return,
             (BinaryOp::And, Some(mask), _) if (0..LOW_BITS_MAX).contains(&mask) => return,
-            (BinaryOp::Add | BinaryOp::Sub | BinaryOp::And | BinaryOp::Or | BinaryOp::Xor, ..) => {
-                None
-            }
+            (BinaryOp::Add | BinaryOp::Sub | BinaryOp::And | BinaryOp::Or, ..) => None,
+            (BinaryOp::Xor, Some(_), _) | (BinaryOp::Xor, _, Some(_)) => None,
             (BinaryOp::URem | BinaryOp::SRem, _, Some(by)) if by < LOW_BITS_MAX => return,
-            _ => {
-                self.copy_bits(a, body.result(op));
-                return self.copy_bits(b, body.result(op));
-            }
+            // The exclusive or of two addresses is no address, and neither is a hash or a product.
+            _ => return self.copy_bits_of_operands(op),
         };
         if moved.is_none() && is_never_an_address(unit, body, body.result(op)) {
             if let BinaryOp::And | BinaryOp::Or | BinaryOp::Xor = binary {
-                self.copy_bits(a, body.result(op));
-                self.copy_bits(b, body.result(op));
+                self.copy_bits_of_operands(op);
             }
             return;
         }

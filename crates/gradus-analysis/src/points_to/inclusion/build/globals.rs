@@ -6,7 +6,7 @@ use crate::points_to::inclusion::constraints::{Constraint, NodeId};
 use crate::points_to::inclusion::objects::{EXTERNAL, ObjectId, ObjectKey};
 use crate::points_to::initializers::is_function_or_table;
 use crate::types::lattice::CellType;
-use gradus_ir::{GlobalId, Linkage, Symbol, Type, TypeId};
+use gradus_ir::{GlobalId, Linkage, Symbol, Type, TypeId, Unit};
 
 impl Builder<'_> {
     /// Records the declared type of an object.
@@ -22,7 +22,8 @@ impl Builder<'_> {
             let object = self.objects.of(ObjectKey::Global(global));
             let variable = &self.unit.globals[global];
             self.declare(object, variable.ty);
-            self.objects.get_mut(object).has_unknown_content = !self.has_known_content(global);
+            self.objects.get_mut(object).has_unknown_content =
+                !self.has_known_content(global) && may_hold_pointers(self.unit, variable.ty);
             let pointer = self.program.node();
             self.program.address(pointer, object, 0);
             for relocation in variable.init.iter().flat_map(|init| &init.relocations) {
@@ -92,5 +93,17 @@ impl Builder<'_> {
             stores.clone().any(by_others)
         });
         variable.defined && variable.unparsed_symbols.is_empty() && closed && !given
+    }
+}
+
+/// Returns true if other code may store pointers in a variable of this type: a member is a pointer, an integer of this
+/// size, or bytes.
+fn may_hold_pointers(unit: &Unit, ty: TypeId) -> bool {
+    match unit.types.get(ty) {
+        Type::Int(bits) => *bits == 8 || u64::from(*bits) >= unit.layout.pointer_bytes * 8,
+        Type::Float(_) => false,
+        Type::Array { elem, .. } | Type::Vector { elem, .. } => may_hold_pointers(unit, *elem),
+        Type::Struct { fields, .. } => fields.iter().any(|&field| may_hold_pointers(unit, field)),
+        _ => true,
     }
 }
