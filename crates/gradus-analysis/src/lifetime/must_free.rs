@@ -7,7 +7,7 @@
 //! no such free, all of its callers must.
 
 use crate::loops::count_expressions::{Count, count_of, in_caller, is_nonzero, nonzero_around};
-use crate::points_to::alias_sets::{AliasSetId, MemoryOrigin};
+use crate::points_to::alias_sets::{AliasSetId, CellRef, MemoryOrigin};
 use crate::view::View;
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{Body, Definition, FuncId, Op, OpKind, Region, Value};
@@ -43,15 +43,24 @@ fn freed_by(facts: View<'_>, func: FuncId, body: &Body, op: Op) -> Vec<AliasSetI
     freed.map_or_else(Vec::new, |freed| facts.memory.alias_sets_of(func, freed))
 }
 
-/// Returns true if `op` frees the block to which a variable points at that time.
+/// Returns true if `op` frees the block to which a pointer variable points at that time. An element of an array of
+/// pointers is no proof: the block may lie in another element.
 fn frees_block_of_variable(facts: View<'_>, func: FuncId, body: &Body, op: Op) -> bool {
     let freed = freed_pointer(facts, body, op);
     let load = freed.and_then(|freed| body.def_op(freed));
     let load = load.filter(|load| matches!(body.kind(*load), OpKind::Load(_)));
     load.is_some_and(|load| {
-        let sets = facts.memory.alias_sets_of(func, body.operand(load, 0));
-        let is_variable = |origin: &MemoryOrigin| matches!(origin, MemoryOrigin::Global(_));
-        sets.len() == 1 && facts.memory.get(sets[0]).origins.iter().all(is_variable)
+        let places = facts.memory.targets(func, body.operand(load, 0));
+        let is_single_cell = |place: &CellRef| {
+            let holder = facts.memory.get(place.class);
+            let is_variable = matches!(holder.origins.as_slice(), [MemoryOrigin::Global(_)]);
+            is_variable
+                && !holder
+                    .folds
+                    .iter()
+                    .any(|fold| fold.contains(place.offset_bytes))
+        };
+        places.len() == 1 && places.iter().all(is_single_cell)
     })
 }
 
