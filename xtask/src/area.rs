@@ -6,6 +6,9 @@
 //! Without an exact name, the test functions are selected whose name contains NAME. One nextest run per selection
 //! builds only the package and its test binaries.
 //!
+//! All files below `tests` of a package are modules of one program, `tests/main.rs`: each further program would link
+//! the compiler once more, at 40 MB and some seconds.
+//!
 //! The index of names is read from the text of the sources, since cargo lists tests only after a build of all. A
 //! test function that a macro generates is found by the names in the calls of the macro.
 //!
@@ -98,8 +101,8 @@ enum Target {
     Lib,
     /// Unit tests of the binaries.
     Bins,
-    /// Integration test, by the name of its root file.
-    Test(String),
+    /// The program of all files below `tests`.
+    Tests,
 }
 
 /// A test function.
@@ -114,17 +117,13 @@ struct TestFunction {
 struct Package {
     name: String,
     has_lib: bool,
-    /// Root files of integration tests.
+    /// Files below `tests`, without extension.
     test_files: BTreeSet<String>,
     /// Folders below `cases`.
     case_folders: BTreeSet<String>,
     functions: BTreeSet<TestFunction>,
     /// Test function that reads the `cases` folder.
     case_runner: Option<TestFunction>,
-    /// Test functions below `tests` in a folder that no integration test owns, with the name of the folder.
-    shared: Vec<(String, String)>,
-    /// Modules that each integration test declares.
-    modules: BTreeMap<String, BTreeSet<String>>,
     /// Test functions below `src`, before the kind of the package is known.
     unit: Vec<(bool, String)>,
 }
@@ -155,15 +154,14 @@ impl Index {
                     .unit
                     .extend(names.map(|function| (is_bin, function.name)));
             }
-            ["tests", root] if file.ends_with(".rs") => {
-                package.add_integration_test(root.trim_end_matches(".rs"), text);
+            ["tests", "main.rs"] => package.add_tests(text),
+            ["tests", module] if file.ends_with(".rs") => {
+                package
+                    .test_files
+                    .insert(module.trim_end_matches(".rs").to_owned());
+                package.add_tests(text);
             }
-            ["tests", folder, "main.rs"] => package.add_integration_test(folder, text),
-            ["tests", folder, .., _] if file.ends_with(".rs") => {
-                let names = test_functions(text).into_iter();
-                let shared = names.map(|function| ((*folder).to_owned(), function.name));
-                package.shared.extend(shared);
-            }
+            ["tests", ..] if file.ends_with(".rs") => package.add_tests(text),
             // Other files contain no test.
             _ => {}
         }
@@ -186,7 +184,8 @@ impl Index {
             let has_file = package.test_files.contains(name);
             if has_file {
                 let mut chosen = package.selection(format!("test file {name}"));
-                chosen.targets.insert(Target::Test(name.to_owned()));
+                chosen.targets.insert(Target::Tests);
+                chosen.module = Some(name.to_owned());
                 found.push(chosen);
             }
             let runner = package.case_runner.as_ref();
@@ -195,10 +194,7 @@ impl Index {
                 let mut chosen = package.selection(what);
                 chosen.targets.insert(runner.target.clone());
                 chosen.functions.insert(runner.name.clone());
-                let is_in_file = has_file && runner.target == Target::Test(name.to_owned());
-                if !is_in_file {
-                    found.push(chosen);
-                }
+                found.push(chosen);
             }
         }
         if found.is_empty() && !name.is_empty() {
@@ -235,13 +231,12 @@ impl Index {
 }
 
 impl Package {
-    /// Adds the root file of an integration test.
-    fn add_integration_test(&mut self, name: &str, text: &str) {
-        let target = Target::Test(name.to_owned());
+    /// Adds the test functions of a file below `tests`.
+    fn add_tests(&mut self, text: &str) {
         let cases = text.find("\"/cases\"");
         for function in test_functions(text) {
             let found = TestFunction {
-                target: target.clone(),
+                target: Target::Tests,
                 name: function.name,
             };
             if cases.is_some_and(|at| function.span.contains(&at)) {
@@ -249,28 +244,10 @@ impl Package {
             }
             self.functions.insert(found);
         }
-        let code = scan::views(text).code;
-        let words: Vec<&str> = scan::words(&code).map(|(_, word)| word).collect();
-        let declared = words.windows(2).filter(|pair| pair[0] == "mod");
-        let declared = declared.map(|pair| pair[1].to_owned()).collect();
-        self.modules.insert(name.to_owned(), declared);
-        self.test_files.insert(name.to_owned());
     }
 
-    /// Assigns the functions of shared folders and of `src` to targets.
+    /// Assigns the test functions of `src` to targets.
     fn close(&mut self) {
-        for (folder, name) in std::mem::take(&mut self.shared) {
-            let uses = |test: &&String| **test == folder || self.modules[*test].contains(&folder);
-            let owners: Vec<String> = match self.test_files.contains(&folder) {
-                true => vec![folder.clone()],
-                false => self.test_files.iter().filter(uses).cloned().collect(),
-            };
-            let functions = owners.into_iter().map(|test| TestFunction {
-                target: Target::Test(test),
-                name: name.clone(),
-            });
-            self.functions.extend(functions);
-        }
         for (is_bin, name) in std::mem::take(&mut self.unit) {
             let target = match is_bin || !self.has_lib {
                 true => Target::Bins,
@@ -286,6 +263,7 @@ impl Package {
             package: self.name.clone(),
             what,
             targets: BTreeSet::new(),
+            module: None,
             functions: BTreeSet::new(),
         }
     }
@@ -319,6 +297,8 @@ struct Selection {
     what: String,
     /// Test binaries; all if empty.
     targets: BTreeSet<Target>,
+    /// File below `tests`; all if none.
+    module: Option<String>,
     /// Test functions; all if empty.
     functions: BTreeSet<String>,
 }
@@ -338,8 +318,11 @@ impl Selection {
             match target {
                 Target::Lib => all.push("--lib".into()),
                 Target::Bins => all.push("--bins".into()),
-                Target::Test(name) => all.extend(["--test".into(), name.clone()]),
+                Target::Tests => all.extend(["--test".into(), "main".into()]),
             }
+        }
+        if let Some(module) = &self.module {
+            all.extend(["--filterset".into(), format!("test(/^{module}::/)")]);
         }
         if !self.functions.is_empty() {
             let names: Vec<&str> = self.functions.iter().map(String::as_str).collect();
@@ -453,14 +436,14 @@ mod tests {
             ),
             (
                 "crates/gradus-cli/tests/clauses.rs",
-                "mod support;\nmacro_rules! programs { ($($n:ident;)*) => { $( #[test]\nfn $n() {} )* }; }\n\
+                "macro_rules! programs { ($($n:ident;)*) => { $( #[test]\nfn $n() {} )* }; }\n\
                  programs! { made_one; made_two; }\n",
             ),
             (
                 "crates/gradus-cli/tests/support/mod.rs",
                 "#[test]\nfn at_o0() {}\n",
             ),
-            ("crates/gradus-cli/tests/memory/main.rs", "mod alias;\n"),
+            ("crates/gradus-cli/tests/memory.rs", "mod alias;\n"),
             (
                 "crates/gradus-cli/tests/memory/alias.rs",
                 "#[test]\nfn aliases() {}\n",
@@ -489,15 +472,18 @@ mod tests {
 
     #[test]
     fn a_test_file_is_chosen_in_all_crates() {
-        assert_eq!(chosen("clauses"), ["gradus-cli --test clauses"]);
-        assert_eq!(chosen("memory"), ["gradus-cli --test memory"]);
-        let pages = ["gradus-ad --test pages", "gradus-cli --test pages"];
+        let file = |package: &str, module: &str| {
+            format!("{package} --test main --filterset test(/^{module}::/)")
+        };
+        assert_eq!(chosen("clauses"), [file("gradus-cli", "clauses")]);
+        assert_eq!(chosen("memory"), [file("gradus-cli", "memory")]);
+        let pages = [file("gradus-ad", "pages"), file("gradus-cli", "pages")];
         assert_eq!(chosen("pages"), pages);
     }
 
     #[test]
     fn a_case_folder_is_chosen_by_the_function_that_reads_the_pages() {
-        let run = "gradus-ad --test pages --filterset test(/(^|::)(case_pages)$/)";
+        let run = "gradus-ad --test main --filterset test(/(^|::)(case_pages)$/)";
         assert_eq!(chosen("licm"), [run]);
     }
 
@@ -506,11 +492,11 @@ mod tests {
         let lib = "gradus-ad --lib --filterset test(/(^|::)(folds_a_sum)$/)";
         let bins = "gradus-cli --bins --filterset test(/(^|::)(folds_a_sum)$/)";
         assert_eq!(chosen("a_sum"), [lib, bins]);
-        let made = "gradus-cli --test clauses --filterset test(/(^|::)(made_one|made_two)$/)";
+        let made = "gradus-cli --test main --filterset test(/(^|::)(made_one|made_two)$/)";
         assert_eq!(chosen("made_"), [made]);
-        let shared = "gradus-cli --test clauses --filterset test(/(^|::)(at_o0)$/)";
+        let shared = "gradus-cli --test main --filterset test(/(^|::)(at_o0)$/)";
         assert_eq!(chosen("at_o"), [shared]);
-        let module = "gradus-cli --test memory --filterset test(/(^|::)(aliases)$/)";
+        let module = "gradus-cli --test main --filterset test(/(^|::)(aliases)$/)";
         assert_eq!(chosen("aliases"), [module]);
     }
 

@@ -132,7 +132,8 @@ pub fn fuzz(arguments: &[String]) -> Outcome<()> {
         "--package",
         "gradus-testkit",
         "--test",
-        "fuzz",
+        "main",
+        "fuzz::",
         "--",
         "--nocapture",
     ]);
@@ -154,7 +155,8 @@ fn fuzz_cuda(arguments: &[String]) -> Outcome<()> {
         };
         command.env(name, number);
     }
-    command.args(["test", "--package", "gradus-cli", "--test", "cuda_made"]);
+    command.args(["test", "--package", "gradus-cli", "--test", "main"]);
+    command.arg("cuda_made::");
     process::show(&mut command)
 }
 

@@ -1,8 +1,7 @@
 //! Derivatives of C functions that cover every part of the engine, checked three ways at several optimisation
 //! levels of the input.
 
-mod support;
-use support::check_three_ways;
+use crate::support::check_three_ways;
 
 macro_rules! programs {
     ($($name:ident: $n:literal, $source:literal;)*) => { $(
@@ -442,8 +441,8 @@ fn overlapping_arguments() {
         ArgActivity::Dup,
         ArgActivity::Active,
     ];
-    for flags in support::CLANG_ROUTES {
-        let made = support::derive(SOURCE, flags, "f", &args, ResultActivity::Const);
+    for flags in crate::support::CLANG_ROUTES {
+        let made = crate::support::derive(SOURCE, flags, "f", &args, ResultActivity::Const);
         let compiled = made.unwrap_or_else(|findings| panic!("{findings:#?}"));
         for shift in [0usize, 1, 2, 6] {
             let run = |values: &[f64], s: f64| {

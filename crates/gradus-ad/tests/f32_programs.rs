@@ -3,8 +3,7 @@
 //!
 //! In the sources, `REAL` is the precision under test.
 
-mod support;
-use support::check_single_precision;
+use crate::support::check_single_precision;
 
 macro_rules! programs {
     ($($name:ident: $n:literal, $source:literal;)*) => { $(

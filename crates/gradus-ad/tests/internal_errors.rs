@@ -1,12 +1,10 @@
 //! Faults seeded in the emission of derivatives become internal errors (GRD0024) with an op and a source
 //! line, never an incomplete derivative.
 
-mod support;
-
+use crate::support::derive;
 use gradus_ad::{ArgActivity, ResultActivity};
 use gradus_ir::Code;
 use gradus_ir::mutant::{Mutant, plant};
-use support::derive;
 
 const SOURCE: &str = "double f(int n, double *x, double s) {
     double sum = 0;

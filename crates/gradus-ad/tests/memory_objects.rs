@@ -3,10 +3,9 @@
 //!
 //! A program defines `double g(double *x, int n)`.
 
-mod support;
+use crate::support::{check_three_ways, derive};
 use gradus_ad::{ArgActivity, ResultActivity};
 use gradus_ir::Code;
-use support::{check_three_ways, derive};
 
 macro_rules! programs {
     ($($name:ident: $n:literal;)*) => { $(

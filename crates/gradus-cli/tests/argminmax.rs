@@ -1,11 +1,9 @@
 //! Gradients of loops that compute a minimum or maximum: the result is recomputed from the selected
 //! iteration, in both passes, and the loops are parallel.
 
-mod support;
-
+use crate::support::{accepts, folder, shell, succeeds, text, write};
 use std::path::Path;
 use std::process::Command;
-use support::{accepts, folder, shell, succeeds, text, write};
 
 /// Each line: the gradient's sums, the directional derivative by forward mode, by reverse mode, and by
 /// finite differences.

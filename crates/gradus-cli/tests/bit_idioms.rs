@@ -1,13 +1,11 @@
 //! An enumeration of bitwise idioms on floats. Each idiom is refused at its line, or its derivative agrees
 //! with finite differences and between both modes.
 
-mod support;
-
+use crate::support::{folder, gradus, shell, text, write};
 use Outcome::{Either, Refused, Right};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
-use support::{folder, gradus, shell, text, write};
 
 /// The expected outcome of an idiom at every level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -693,7 +691,7 @@ fn vectors() {
         }
         for name in ["mixed", "cut", "raised", "converted", "halved"] {
             let asked = format!("grad vectors.c -f {name} -o out.o -- -w {level}");
-            let said = support::refuses(&at, &asked, "GRD0008");
+            let said = crate::support::refuses(&at, &asked, "GRD0008");
             assert!(said.contains("vectors.c:"), "{said}");
         }
     }

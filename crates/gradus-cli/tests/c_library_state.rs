@@ -1,8 +1,6 @@
 //! State of the C library: text and files through which floats pass, and `errno`.
 
-mod support;
-
-use support::{accepts, folder, gradus, text, write};
+use crate::support::{accepts, folder, gradus, text, write};
 
 /// A float that passes through text has no derivative: a warning reports the line if an active value is
 /// written and a relevant value is read. Neither alone causes a warning.

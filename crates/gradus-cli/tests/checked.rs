@@ -1,9 +1,7 @@
 //! `gradus check` reports "right" only for tested derivatives. It reports empty tests, short arrays,
 //! functions that do not return, and exceeded limits. It accepts any name of a function or an argument.
 
-mod support;
-
-use support::{accepts, folder, gradus, refuses, shell, text, write};
+use crate::support::{accepts, folder, gradus, refuses, shell, text, write};
 
 /// Runs a check and compares its exit status. Returns its output.
 fn check_output(at: &std::path::Path, line: &str, status: i32) -> String {

@@ -1,8 +1,6 @@
 //! Iterations distributed by the program in chunks, each with an array of computed length.
 
-mod support;
-
-use support::{accepts, folder, run, write};
+use crate::support::{accepts, folder, run, write};
 
 const PROGRAM: &str = r#"
 #include <stdio.h>

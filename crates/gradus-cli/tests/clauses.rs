@@ -1,10 +1,8 @@
 //! Loops with schedule, `if` and `lastprivate` clauses are parallel loops, also in derivatives, with the
 //! results of a single thread.
 
-mod support;
-
+use crate::support::{accepts, folder, run, shell, text, write};
 use std::path::Path;
-use support::{accepts, folder, run, shell, text, write};
 
 const GRADIENTS: &str = include_str!("clauses/gradients.c");
 const WAYS: [&str; 5] = ["REGION", "LOOPS", "CONDITIONS", "PRIVATE", "CALLED"];

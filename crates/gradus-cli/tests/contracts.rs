@@ -1,10 +1,8 @@
 //! The contracts of a generated header. The header is valid C and C++; outputs behind structures and
 //! descriptors have shadows. Arguments named like keywords are renamed, and a zero derivative is refused.
 
-mod support;
-
+use crate::support::{accepts, folder, gradus, refuses, shell, succeeds, text, write};
 use std::process::Command;
-use support::{accepts, folder, gradus, refuses, shell, succeeds, text, write};
 
 /// An output whose address is in a structure.
 #[test]

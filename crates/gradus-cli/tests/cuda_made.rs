@@ -10,11 +10,9 @@
 //!
 //! `GRADUS_FUZZ` is the number of programs, `GRADUS_FUZZ_SEED` the first seed (`cargo xtask fuzz --cuda`).
 
-mod support;
-
+use crate::support::{folder, text};
 use std::fmt::Write;
 use std::process::Command;
-use support::{folder, text};
 
 /// The number of kernels in a program.
 const KERNELS: u32 = 6;

@@ -1,11 +1,9 @@
 //! The user's workflow: derivatives by name and by call, in a single file and across files, checked, and
 //! refused if unsupported.
 
-mod support;
-
+use crate::support::{accepts, folder, gradus, refuses, text, write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::{accepts, folder, gradus, refuses, text, write};
 
 fn run(folder: &Path, program: &str) -> String {
     let output = Command::new(folder.join(program))

@@ -1,11 +1,9 @@
 //! `--deterministic`: reductions and adjoint sums are bitwise independent of the number of workers, also
 //! for programs that add in arrival order of threads. Loops serialised for determinism are reported.
 
-mod support;
-
+use crate::support::{folder, succeeds, text};
 use std::path::Path;
 use std::process::Command;
-use support::{folder, succeeds, text};
 
 /// Sums whose last digits depend on the order of additions.
 const PROGRAM: &str = "

@@ -1,9 +1,7 @@
 //! `gradus dev`: the program after a pass (`--after`, `--print`) and the time of each pass (`--time`).
 
-mod support;
-
+use crate::support::{accepts, folder, gradus, refuses, text, write};
 use std::path::PathBuf;
-use support::{accepts, folder, gradus, refuses, text, write};
 
 const PROGRAM: &str = "double square(double x) { return x * x; }\n";
 

@@ -1,11 +1,9 @@
 //! Files without derivative calls: one run of the compiler, and an object without a module. A link still
 //! differentiates functions of such objects.
 
-mod support;
-
+use crate::support::{accepts, folder, gradus, refuses, succeeds, text, write};
 use std::path::Path;
 use std::process::Command;
-use support::{accepts, folder, gradus, refuses, succeeds, text, write};
 
 const CUBE: &str = "#include \"part.h\"\ndouble cube(double x) { return part(x) * x * x; }\n";
 const PART: &str = "static inline double part(double x) { return x; }\n";

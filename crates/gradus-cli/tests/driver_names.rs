@@ -1,11 +1,9 @@
 //! Build systems and the drivers: commands of one word, response files, probes of the compiler, CMake's detection of
 //! CUDA.
 
-mod support;
-
+use crate::support::{accepts, folder, gradus, succeeds, text, write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use support::{accepts, folder, gradus, succeeds, text, write};
 
 /// Makes a link to the command under a name.
 fn link(folder: &Path, name: &str) -> PathBuf {

@@ -1,11 +1,9 @@
 //! The drivers behave like clang: equal files, equal output, equal exit status. The round trip of every
 //! function through the IR changes nothing.
 
-mod support;
-
+use crate::support::{folder, shell, text};
 use std::path::Path;
 use std::process::{Command, Output};
-use support::{folder, shell, text};
 
 fn gradus(folder: &Path, args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gradus"));
@@ -331,7 +329,7 @@ fn lto_refuses_cross_file_derivatives() {
     write(&at, "sum.c", SUM);
     write(&at, "main.c", ASKING);
     let line = "cc -flto -O2 -fopenmp main.c sum.c -o program";
-    let said = support::refuses(&at, line, "GRD0005");
+    let said = crate::support::refuses(&at, line, "GRD0005");
     assert!(said.contains("without `-flto`"), "{said}");
     shell(&at, "gradus cc -O2 -fopenmp main.c sum.c -o program");
     assert_eq!(run(&at, "program").1, 0);

@@ -1,10 +1,8 @@
 //! Blocks freed by the differentiated function: a free is deferred if the reverse pass reads the block, and
 //! stays in place otherwise. Freed memory is filled with garbage.
 
-mod support;
-
+use crate::support::{accepts, folder, succeeds, text, write};
 use std::process::Command;
-use support::{accepts, folder, succeeds, text, write};
 
 const PROGRAM: &str = r#"
 #include <math.h>

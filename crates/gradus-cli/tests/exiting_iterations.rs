@@ -1,10 +1,8 @@
 //! Gradients of parallel loops whose iterations may exit the program; if several would, either may do so,
 //! as in the program itself.
 
-mod support;
-
+use crate::support::{accepts, folder, shell, text, write};
 use std::process::Command;
-use support::{accepts, folder, shell, text, write};
 
 const PROGRAM: &str = r#"
 #include <assert.h>

@@ -1,9 +1,7 @@
 //! Integer arithmetic on the bits of floats: refused if the result becomes a float again, accepted
 //! otherwise.
 
-mod support;
-
-use support::{accepts, folder, gradus, refuses, text, write};
+use crate::support::{accepts, folder, gradus, refuses, text, write};
 
 /// The bits of floats, read and written in place as integers: no access has a float type.
 #[test]

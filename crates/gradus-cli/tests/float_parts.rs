@@ -1,9 +1,7 @@
 //! Partial overwrites of floats by integers: in memory at a variable offset, and as elements of narrower
 //! integer vectors. Each is refused at its line. Whole floats moved as integers keep their derivatives.
 
-mod support;
-
-use support::{accepts, folder, refuses, write};
+use crate::support::{accepts, folder, refuses, write};
 
 const PROGRAM: &str = r#"
 #include <stdint.h>

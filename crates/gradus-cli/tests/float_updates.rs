@@ -1,10 +1,8 @@
 //! Gradients of atomic sums of `float`s, many of which C computes in `double`, and of `float` complex
 //! numbers.
 
-mod support;
-
+use crate::support::{accepts, folder, refuses, run, shell, succeeds, text, write};
 use std::process::Command;
-use support::{accepts, folder, refuses, run, shell, succeeds, text, write};
 
 /// Each variant of `add` adds to single-precision numbers; the gradient is checked against a formula.
 const SUMS: &str = r#"

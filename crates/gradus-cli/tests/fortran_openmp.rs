@@ -1,10 +1,8 @@
 //! OpenMP in Fortran, compiled by flang.
 
-mod support;
-
+use crate::support::{folder, shell, succeeds, text};
 use std::path::Path;
 use std::process::Command;
-use support::{folder, shell, succeeds, text};
 
 fn source(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/languages");
@@ -244,7 +242,7 @@ end program
 #[test]
 fn empty_orphaned_loops() {
     let folder = folder("empty_shared_loops");
-    support::write(&folder, "empty.f90", EMPTY_LOOPS);
+    crate::support::write(&folder, "empty.f90", EMPTY_LOOPS);
     for level in [0, 1, 3] {
         shell(
             &folder,

@@ -1,11 +1,9 @@
 //! Derivatives requested inside parallel regions: each thread requests the derivatives for its share of the
 //! work, and worksharing functions work for any enclosing region.
 
-mod support;
-
+use crate::support::{accepts, folder, refuses, succeeds, text, write};
 use std::path::Path;
 use std::process::Command;
-use support::{accepts, folder, refuses, succeeds, text, write};
 
 const LEVELS: [&str; 4] = ["-O0", "-O1", "-O2", "-O3"];
 const WANTED: &str = "loops 270 steps 5 parts 6104 number 90\ncalled 182\n";

@@ -1,10 +1,8 @@
 //! Gradients of programs that repeat an idempotent computation, like mini-applications for timing: a single
 //! repetition is differentiated if repetitions are independent, and all otherwise.
 
-mod support;
-
+use crate::support::{accepts, folder, shell, succeeds, text, write};
 use std::process::Command;
-use support::{accepts, folder, shell, succeeds, text, write};
 
 /// `again` fills private blocks and stores equal results in `out` each time; `grows` adds to `out`.
 const PROGRAM: &str = r#"

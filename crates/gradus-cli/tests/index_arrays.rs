@@ -1,11 +1,9 @@
 //! Loops with indirect loads through index arrays, and their gradients: with a gathered copy if nothing
 //! clobbers the array, without a copy if the loop's writes alias it, in serial and in parallel programs.
 
-mod support;
-
+use crate::support::{accepts, folder, succeeds, text, write};
 use std::path::Path;
 use std::process::Command;
-use support::{accepts, folder, succeeds, text, write};
 
 /// Prints, for each memory layout, the distance between the gradient and finite differences. Layouts beyond
 /// the last argument cause races on several threads.

@@ -1,11 +1,9 @@
 //! Gradients of loops whose iterations sum over a range of an index array, e.g. mesh nodes over the corners
 //! of their elements. If no index occurs twice, the reverse pass uses plain adds.
 
-mod support;
-
+use crate::support::{accepts, folder, shell, succeeds, text, write};
 use std::path::Path;
 use std::process::Command;
-use support::{accepts, folder, shell, succeeds, text, write};
 
 /// Node `i` sums its range of corners in the index array, zero to six. The variants of the index array:
 /// injective, an index shared by two nodes, an index twice in a node; and the adjoints of both corner

@@ -1,9 +1,7 @@
 //! Gradients of parallel loops over sparse matrix rows: the saved values of an iteration are in the tail
 //! slot of the tape array for short rows, and in a heap block for long rows.
 
-mod support;
-
-use support::{accepts, folder, run, write};
+use crate::support::{accepts, folder, run, write};
 
 /// Rows of 0 to 11 entries. Their operands are overwritten later, and hence saved.
 const PROGRAM: &str = r#"

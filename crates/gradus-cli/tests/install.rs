@@ -1,11 +1,9 @@
 //! `gradus install`: a moved installation works, and build systems use it. Every project of `examples/` for a build
 //! system is built against the installation.
 
-mod support;
-
+use crate::support::{folder, succeeds, text, write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::{folder, succeeds, text, write};
 
 /// Installs into a folder of its own, and moves the installation.
 fn installed(test: &str) -> (PathBuf, PathBuf) {

@@ -1,12 +1,10 @@
 //! Words of the call interface through the drivers. Each word of the table is honoured, or refused by name
 //! at the user's line. No word is dropped, in any form in which it reaches the compiler.
 
-mod support;
-
+use crate::support::{folder, gradus, refuses, text, write};
 use gradus_ir::externals::{AttributeMeaning, KEYWORDS, Keyword, KeywordKind, Support};
 use std::path::Path;
 use std::process::Command;
-use support::{folder, gradus, refuses, text, write};
 
 const LEVELS: [&str; 4] = ["-O0", "-O1", "-O2", "-O3"];
 

@@ -2,11 +2,9 @@
 //! addresses that are loaded again are refused. A global's pointer without a shadow ends the program with
 //! its line.
 
-mod support;
-
+use crate::support::{accepts, folder, refuses, succeeds, text, write};
 use std::path::Path;
 use std::process::{Command, Output};
-use support::{accepts, folder, refuses, succeeds, text, write};
 
 /// The declarations shared by the programs.
 const ASKED: &str = "#include <stdio.h>

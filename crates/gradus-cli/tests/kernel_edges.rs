@@ -1,12 +1,10 @@
 //! Edge cases of kernels: derivatives requested by kernel threads, wrapping indices into shared memory,
 //! barriers in the cases of a `switch`, invalid accesses, and device functions of other sources.
 
-mod support;
-
+use crate::support::{accepts, folder, refuses, succeeds, text, write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Command;
-use support::{accepts, folder, refuses, succeeds, text, write};
 
 const LEVELS: [&str; 4] = ["-O0", "-O1", "-O2", "-O3"];
 const CHECK: &str = include_str!("cuda/check.h");

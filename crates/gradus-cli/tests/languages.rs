@@ -1,11 +1,9 @@
 //! Programs in other languages than C: the bitcode of their compilers is differentiated unchanged, at each
 //! level, and agrees with finite differences.
 
-mod support;
-
+use crate::support::{accepts, folder, gradus, refuses, shell, succeeds, text, write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::{accepts, folder, gradus, refuses, shell, succeeds, text, write};
 
 fn source(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/languages");
@@ -412,7 +410,7 @@ fn rust_catch_unwind() {
     let made = format!("rustc {kind} -C opt-level=1 {}", program.display());
     shell(&folder, &made);
     let line = "grad caught.bc -f energy --wrt x -o energy.o";
-    let said = support::refuses(&folder, line, "GRD0008");
+    let said = crate::support::refuses(&folder, line, "GRD0008");
     assert!(
         said.contains("caught.rs") || said.contains("panic"),
         "{said}"

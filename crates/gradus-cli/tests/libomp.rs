@@ -1,11 +1,9 @@
 //! Programs with some regions left to OpenMP's library: raised regions then run on OpenMP's threads, for a
 //! single thread pool, with unchanged semantics.
 
-mod support;
-
+use crate::support::{folder, refuses, shell, succeeds, text};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::{folder, refuses, shell, succeeds, text};
 
 const HEADERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../include");
 
@@ -129,7 +127,7 @@ fn reduction_locks_are_separate() {
             printf(\"%ld %ld %ld %ld\\n\", a.sum, a.count, b.sum, b.count);
           }
         }";
-    support::write(&folder, "program.c", source);
+    crate::support::write(&folder, "program.c", source);
     shell(&folder, "gradus cc -O2 -w -fopenmp program.c -o program");
     for workers in [2, 4] {
         let mut command = Command::new("timeout");
@@ -169,8 +167,8 @@ fn regions_of_a_library_find_openmps_library() {
           for (int i = 0; i < 100; i++) s += i;
           printf(\"%ld %ld %ld\\n\", c, s, raised(100));
         }";
-    support::write(&folder, "kept.c", kept);
-    support::write(&folder, "program.c", program);
+    crate::support::write(&folder, "kept.c", kept);
+    crate::support::write(&folder, "program.c", program);
     let library = "cc -O2 -w -fopenmp -shared -fPIC kept.c -o libkept.so";
     let whole = "cc -O2 -fopenmp program.c -L. -lkept -Wl,-rpath,. -o program";
     for target in ["runtime", "openmp"] {
@@ -218,7 +216,7 @@ fn gradients_are_the_same() {
           printf(\"%ld\", k - kept(20));
           for (long i = 0; i < N; i++) printf(\" %.12g\", dx[i]);
         }";
-    support::write(&folder, "program.c", source);
+    crate::support::write(&folder, "program.c", source);
     shell(&folder, "gradus cc -O2 program.c kept.c -o program -lm");
     let serial = printed(&folder, 1, false, "GRADUS_NUM_THREADS");
     let numbers = |words: &str| -> Vec<f64> {

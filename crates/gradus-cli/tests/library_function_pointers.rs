@@ -1,9 +1,7 @@
 //! Indirect calls of C library functions: math functions, whose derivatives are rules, and allocators,
 //! which have shadows.
 
-mod support;
-
-use support::{accepts, folder, write};
+use crate::support::{accepts, folder, write};
 
 const PROGRAM: &str = r#"
 #include <math.h>

@@ -2,14 +2,12 @@
 //!
 //! The programs of `tests/cuda` compare with values computed on the host, and finally print `right`.
 
-mod support;
-
+use crate::support::text;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use support::text;
 
 fn folder(test: &str) -> PathBuf {
-    support::folder(&format!("cuda-{test}"))
+    crate::support::folder(&format!("cuda-{test}"))
 }
 
 fn nvcc(folder: &Path, line: &str) -> Output {

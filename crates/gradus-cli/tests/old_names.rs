@@ -1,10 +1,8 @@
 //! Names of passes, switches and targets before 0.1.0: each use has its effect and prints one warning with the
 //! present name.
 
-mod support;
-
+use crate::support::{accepts, folder, gradus, text, write};
 use std::path::PathBuf;
-use support::{accepts, folder, gradus, text, write};
 
 /// A function, a derivative call, and a parallel region.
 const PROGRAM: &str = "double __enzyme_autodiff(void *, ...);

@@ -3,14 +3,12 @@
 //! too. Orphaned worksharing belongs to the current team, and regions of an orphaned function have separate
 //! teams.
 
-mod support;
-
+use crate::support::{accepts, folder, gradus, shell, succeeds, text, write};
 use gradus_ir::mutant::{Mutant, plant};
 use gradus_testkit::{SHARES_FEATURES, SharesWay, Verdict, check_shares, shares_program};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
-use support::{accepts, folder, gradus, shell, succeeds, text, write};
 
 const LEVELS: [&str; 4] = ["-O0", "-O1", "-O2", "-O3"];
 

@@ -2,10 +2,8 @@
 //! are compiled again, merged from several files; with `openmp` the threads of OpenMP's library do the
 //! work.
 
-mod support;
-
+use crate::support::{folder, shell, text};
 use std::path::Path;
-use support::{folder, shell, text};
 
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/parallel");
 const HEADERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../include");

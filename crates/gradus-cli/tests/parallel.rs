@@ -1,11 +1,9 @@
 //! Parallel programs: the outcome of OpenMP regions, unchanged results, and gradients compared with the
 //! serial program's and with finite differences.
 
-mod support;
-
+use crate::support::{folder, shell, succeeds, text};
 use std::path::Path;
 use std::process::Command;
-use support::{folder, shell, succeeds, text};
 
 /// Compiles `source` with `gradus cc` and some options. Returns the compiler's output.
 fn compile(folder: &Path, source: &str, options: &[&str]) -> String {

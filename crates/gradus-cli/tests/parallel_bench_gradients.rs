@@ -3,12 +3,10 @@
 //! build's, which agree with finite differences along a direction. ThreadSanitizer finds no race in a
 //! selection of programs, which have no atomic adds.
 
-mod support;
-
+use crate::support::{folder, shell, succeeds, text, write};
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
-use support::{folder, shell, succeeds, text, write};
 
 const BENCH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench/parallel");
 const PARTS: usize = 6;

@@ -1,11 +1,9 @@
 //! `gradus/parallel.h`: the parallel intrinsics have equal semantics under every compiler, at every level,
 //! for any number of workers; serial execution is reported.
 
-mod support;
-
+use crate::support::{folder, succeeds, text};
 use std::path::Path;
 use std::process::{Command, Output};
-use support::{folder, succeeds, text};
 
 /// Compiles a program of `tests/parallel` to `program` by a command, with words separated by spaces.
 fn compile(folder: &Path, name: &str, command: &str) -> Output {
@@ -163,7 +161,7 @@ int handling(double *x) {
 ";
     std::fs::write(folder.join("f.cpp"), source).expect("written");
     for level in ["-O1", "-O2", "-O3"] {
-        let output = support::shell(&folder, &format!("gradus c++ {level} -c f.cpp -o f.o"));
+        let output = crate::support::shell(&folder, &format!("gradus c++ {level} -c f.cpp -o f.o"));
         let said = text(&output.stderr);
         let place = |line: u32| said.contains(&format!("--> f.cpp:{line}:"));
         assert!(place(11) && place(17) && !place(5), "{said}");
@@ -204,7 +202,7 @@ void plain(double *x, int n) {
     std::fs::write(folder.join("f.cpp"), source).expect("written");
     for level in ["-O0", "-O1", "-O2"] {
         let line = format!("gradus c++ {level} --par-report -c f.cpp -o f.o");
-        let said = text(&support::shell(&folder, &line).stdout);
+        let said = text(&crate::support::shell(&folder, &line).stdout);
         let serial = |line: u32, why: &str| {
             let start = format!("f.cpp:{line}: runs serially: `gr_for`: {why}");
             assert!(said.contains(&start), "{level} {start}: {said}");
@@ -227,7 +225,7 @@ fn intrinsics_in_preprocessed_text() {
         &["gradus cc -O2 -save-temps -S f.c -o f.s"],
     ] {
         for command in commands {
-            support::shell(&folder, command);
+            crate::support::shell(&folder, command);
         }
         let code = std::fs::read_to_string(folder.join("f.s")).expect("it was made");
         assert!(code.contains("gr_for"), "{commands:?}");

@@ -1,9 +1,7 @@
 //! `--par-report`: the outcome of each parallel loop, by source line, and the effect of switches.
 
-mod support;
-
+use crate::support::{folder, shell, text};
 use std::path::Path;
-use support::{folder, shell, text};
 
 const PROGRAM: &str = "
 #include <math.h>
@@ -158,7 +156,7 @@ int main(void) {
   return gradus_vjp_double(square, gradus_out, x[3]) != 12;
 }
 ";
-    support::write(&folder, "program.c", program);
+    crate::support::write(&folder, "program.c", program);
     let line = "gradus cc -O2 -fopenmp --par-report program.c -o program";
     let said = text(&shell(&folder, line).stdout);
     shell(&folder, "./program");
@@ -192,7 +190,7 @@ void loops(double *a, int n) {
   for (int i = 0; i < n; i++) a[i] = i;
 }
 ";
-    support::write(&folder, "program.c", program);
+    crate::support::write(&folder, "program.c", program);
     for debug in ["", "-g"] {
         let line = format!("gradus cc -O2 -fopenmp {debug} --par-report -c program.c");
         let said = text(&shell(&folder, &line).stdout);

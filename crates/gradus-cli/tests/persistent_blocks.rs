@@ -2,10 +2,8 @@
 //! until a later call allocates new blocks. A block left in a global variable is refused, for any release
 //! of the previous block.
 
-mod support;
-
+use crate::support::{accepts, folder, refuses, succeeds, text, write};
 use std::process::Command;
-use support::{accepts, folder, refuses, succeeds, text, write};
 
 /// A growing workspace behind an argument, and a list whose newest nodes are retained.
 const BEHIND_ARGUMENTS: &str = r#"

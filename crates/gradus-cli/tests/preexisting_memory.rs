@@ -1,9 +1,7 @@
 //! Memory allocated before the call: pointers in it may point anywhere, and it has no shadow unless an
 //! argument provides one.
 
-mod support;
-
-use support::{accepts, folder, gradus, refuses, text, write};
+use crate::support::{accepts, folder, gradus, refuses, text, write};
 
 const NET: &str = "#include <stdlib.h>
     typedef struct { double *at; } node;

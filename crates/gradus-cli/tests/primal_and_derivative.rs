@@ -1,9 +1,7 @@
 //! Programs that alternate between a parallel function and its derivative: both are outlined from a single
 //! function, and get distinct names.
 
-mod support;
-
-use support::{accepts, folder, run, write};
+use crate::support::{accepts, folder, run, write};
 
 const PROGRAM: &str = r#"
 #include <stdio.h>

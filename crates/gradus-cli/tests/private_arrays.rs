@@ -1,9 +1,7 @@
 //! Gradients of functions that allocate a private array only for several threads.
 
-mod support;
-
+use crate::support::{accepts, folder, succeeds, text, write};
 use std::process::Command;
-use support::{accepts, folder, succeeds, text, write};
 
 /// Each step works in a private array for several threads, and in place for a single thread.
 const PROGRAM: &str = r#"

@@ -2,11 +2,9 @@
 //! in a two-phase schedule if only neighbours conflict, bitwise independent of the number of workers.
 //! Remaining atomic adds may have any alignment, also in packed structures.
 
-mod support;
-
+use crate::support::{accepts, folder, shell, succeeds, text, write};
 use std::path::Path;
 use std::process::Command;
-use support::{accepts, folder, shell, succeeds, text, write};
 
 /// Poses against atoms that are members of packed structures, with a private array per iteration and a
 /// function called by an otherwise empty loop; and members selected through an index array, which stay

@@ -2,8 +2,7 @@
 //! gradients included. A race is reported with its line: a race of the program, and a race in a gradient
 //! whose atomic adds were made plain by a seeded fault.
 
-mod support;
-
+use crate::support::{folder, shell, text};
 use gradus_ir::mutant::{Mutant, plant};
 use gradus_pipeline::{CallsTask, Input, Level, Options, OutputKind, Request, Task, compile};
 use gradus_testkit::{
@@ -12,7 +11,6 @@ use gradus_testkit::{
 };
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::{folder, shell, text};
 
 const SANITIZED: &str = "-g -O1 -w -fopenmp -fsanitize=thread";
 

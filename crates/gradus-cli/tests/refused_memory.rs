@@ -1,11 +1,9 @@
 //! Failed allocations. A derivative prints the requested size and the largest entry of its tape, and
 //! aborts. A failed allocation of the program itself behaves as without derivatives.
 
-mod support;
-
+use crate::support::{accepts, folder, text, write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
-use support::{accepts, folder, text, write};
 
 const PROGRAM: &str = "#include <gradus.h>
 #include <math.h>

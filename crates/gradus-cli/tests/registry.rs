@@ -3,13 +3,10 @@
 //!
 //! Only the package's sources are used: its build script requires a toolkit.
 
-mod candle;
-mod support;
-
-use candle::{Expected, elementwise, places, quantized, rows};
+use crate::candle::{Expected, elementwise, places, quantized, rows};
+use crate::support::{succeeds, text};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::{succeeds, text};
 
 const PACKAGE: &str = "candle-kernels";
 const VERSION: &str = "0.11.1";
@@ -56,7 +53,7 @@ fn sources() -> PathBuf {
 /// Compiles a driver program around a source of the package, runs it, and compares its output.
 fn agrees(program: &str, source: &str, expected: &[Expected]) {
     let name = source.replace('/', "_");
-    let folder = support::folder(&format!("registry-{name}"));
+    let folder = crate::support::folder(&format!("registry-{name}"));
     let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cuda/candle");
     let mut nvcc = Command::new(env!("CARGO_BIN_EXE_gradus"));
     nvcc.args(["nvcc", "-O2", "-arch=sm_89", "-w", "-I"]);
@@ -71,7 +68,7 @@ fn agrees(program: &str, source: &str, expected: &[Expected]) {
         let mut run = Command::new(folder.join("program"));
         run.env("GRADUS_NUM_THREADS", workers);
         let output = succeeds(&mut run);
-        candle::compare(&text(&output.stdout), expected);
+        crate::candle::compare(&text(&output.stdout), expected);
     }
 }
 
@@ -148,7 +145,7 @@ fn what_needs_tensor_cores_is_refused() {
         ("moe/moe_wmma_gguf.cu", "moe_utils.cuh:4"),
         ("moe/moe_align.cu", "moe_align.cu:4"),
     ] {
-        let object = support::folder("registry-refused").join("refused.o");
+        let object = crate::support::folder("registry-refused").join("refused.o");
         let mut nvcc = Command::new(env!("CARGO_BIN_EXE_gradus"));
         nvcc.args(["nvcc", "-c", "-O2", "-arch=sm_89", "-w", "-o"]);
         let output = nvcc.arg(&object).arg(sources().join(source)).output();

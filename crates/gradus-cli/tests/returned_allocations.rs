@@ -1,9 +1,7 @@
 //! Blocks allocated by a function, used as workspace, and returned to the caller: the allocating function
 //! has no exclusive access.
 
-mod support;
-
-use support::{folder, shell, text, write};
+use crate::support::{folder, shell, text, write};
 
 const LEVELS: [&str; 4] = ["-O0", "-O1", "-O2", "-O3"];
 

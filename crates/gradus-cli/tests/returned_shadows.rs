@@ -1,9 +1,7 @@
 //! Shadows of returned pointers: the caller reads tangents from the shadow, or adds cotangents before the
 //! reverse pass. A result without a shadow is refused.
 
-mod support;
-
-use support::{accepts, folder, refuses, shell, text, write};
+use crate::support::{accepts, folder, refuses, shell, text, write};
 
 const LEVELS: [&str; 3] = ["-O0", "-O2", "-O3"];
 

@@ -1,10 +1,8 @@
 //! Gradients of programs that reuse memory with another type, e.g. blocks from a pool, as C allows. The
 //! reverse pass reads the original contents, not the later contents.
 
-mod support;
-
+use crate::support::{accepts, folder, gradus, refuses, succeeds, text, write};
 use std::process::Command;
-use support::{accepts, folder, gradus, refuses, succeeds, text, write};
 
 /// Every function fills an array in the pool, uses it, and overwrites it with other data.
 const PROGRAM: &str = r#"

@@ -1,11 +1,9 @@
 //! Reverse passes with reversed loops or scatter-to-gather, compared with forward mode: at every level, for
 //! short and long loops, with disjoint, shifted and equal arguments.
 
-mod support;
-
+use crate::support::folder;
 use std::path::Path;
 use std::process::Command;
-use support::folder;
 
 /// Functions that read neighbours, and the dot test `<w, J d> = <Jᵀ w, d>` with all arguments in a single
 /// buffer. Prints the maximum relative error, and the number of tests.

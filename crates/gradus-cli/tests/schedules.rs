@@ -1,9 +1,7 @@
 //! `schedule(runtime)`: ranks get the iterations determined by `OMP_SCHEDULE` or by the program, in loops
 //! of a region and of its callees.
 
-mod support;
-
-use support::{folder, shell, text, write};
+use crate::support::{folder, shell, text, write};
 
 const PROGRAM: &str = r#"
 #include <omp.h>

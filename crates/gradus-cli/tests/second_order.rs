@@ -4,12 +4,10 @@
 //! A page is a file of `second_order/`: `double NAME(int n, double *x, double s)`, with n at the end of the
 //! first line. `hessian.h` requests the derivatives by call and compares them.
 
-mod support;
-
+use crate::support::folder;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use support::folder;
 
 /// Returns name and n of every page, in the order of the names.
 fn pages() -> Vec<(String, u32)> {

@@ -1,9 +1,7 @@
 //! Programs of several files in a single command: a single object replaces theirs, and static names stay
 //! separate.
 
-mod support;
-
-use support::{accepts, folder, refuses, shell, text, write};
+use crate::support::{accepts, folder, refuses, shell, text, write};
 
 const OUTER: &str = "
     double inner(const double *x, int n);

@@ -1,10 +1,8 @@
 //! `--emit shared`, `--entry uniform`, `--signature`: libraries for callers that build their calls at run time.
 
-mod support;
-
+use crate::support::{accepts, folder, refuses, shell, text, write};
 use serde_json::Value;
 use std::path::Path;
-use support::{accepts, folder, refuses, shell, text, write};
 
 const ENERGY: &str = "
     #include <math.h>

@@ -1,10 +1,8 @@
 //! Split mode by the drivers: equal gradients at every level, without findings of the sanitizers or
 //! valgrind, and without leaks.
 
-mod support;
-
+use crate::support::{folder, gradus};
 use std::process::{Command, Output};
-use support::{folder, gradus};
 
 /// Loops with early exits, local arrays, heap blocks, lists, calls, globals; two tapes at a time; memory
 /// required by the reverse pass is overwritten and freed in between.

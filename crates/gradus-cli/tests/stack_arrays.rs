@@ -1,8 +1,6 @@
 //! Stack arrays of run-time length: gradients read the contents after an iteration released them.
 
-mod support;
-
-use support::{accepts, folder, write};
+use crate::support::{accepts, folder, write};
 
 const ARRAYS: &str = "#include <alloca.h>
 #include <math.h>

@@ -1,10 +1,8 @@
 //! Pointers in global variables that point to other variables: initialised, in tables with other words; set
 //! by functions that are not differentiated; swapped in calls without derivatives.
 
-mod support;
-
+use crate::support::{accepts, folder, gradus, refuses, succeeds, text, write};
 use std::process::{Command, Output};
-use support::{accepts, folder, gradus, refuses, succeeds, text, write};
 
 /// The declarations shared by the programs, each of which defines `f`.
 const ASKED: &str = r#"

@@ -2,11 +2,9 @@
 //! at every level, in C and C++, without leaks. The number of step executions is bounded as documented.
 //! Steps that cannot be rerun are reported.
 
-mod support;
-
+use crate::support::{folder, gradus, write};
 use std::path::Path;
 use std::process::{Command, Output};
-use support::{folder, gradus, write};
 
 /// A system with scratch memory, a time and the step number; the reference runs in a plain loop.
 const SYSTEM: &str = r#"#include <gradus/steps.h>

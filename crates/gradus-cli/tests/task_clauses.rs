@@ -1,11 +1,9 @@
 //! Clauses of tasks and of task loops, and queries inside tasks: semantics as in OpenMP, for any number of
 //! workers, and as in clang's programs.
 
-mod support;
-
+use crate::support::{accepts, folder, refuses, shell, succeeds, text, write};
 use std::path::Path;
 use std::process::Command;
-use support::{accepts, folder, refuses, shell, succeeds, text, write};
 
 fn run(at: &Path, program: &str, workers: &str, forced: &str) -> String {
     let mut command = Command::new(at.join(program));

@@ -1,11 +1,9 @@
 //! OpenMP tasks in C++, with many calls that may throw. Calls that may throw do not prevent raising: an
 //! exception must be caught in the throwing task, and an uncaught exception ends the program.
 
-mod support;
-
+use crate::support::{accepts, folder, shell, succeeds, text, write};
 use std::path::Path;
 use std::process::{Command, Output};
-use support::{accepts, folder, shell, succeeds, text, write};
 
 const LEVELS: [&str; 3] = ["-O1", "-O2", "-O3"];
 

@@ -1,11 +1,9 @@
 //! Gradients of tasks. Each program compares reverse mode, forward mode and finite differences, and prints
 //! the gradient's norm and the derivative along a direction.
 
-mod support;
-
+use crate::support::{accepts, folder, shell, succeeds, text, write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::{accepts, folder, shell, succeeds, text, write};
 
 const SOURCE: &str = include_str!("tasks/gradients.c");
 const PARALLEL: &str = "parallel in the reverse pass";

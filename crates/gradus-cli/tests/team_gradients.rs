@@ -2,10 +2,8 @@
 //! reverse mode, forward mode and finite differences with equal thread counts, and prints the gradient's
 //! norm and the derivative along a direction.
 
-mod support;
-
+use crate::support::{accepts, folder, run, shell, text, write};
 use std::path::{Path, PathBuf};
-use support::{accepts, folder, run, shell, text, write};
 
 const SOURCE: &str = include_str!("teams/gradients.c");
 const ONE_THREAD: &str = "runs this parallel region with one thread";

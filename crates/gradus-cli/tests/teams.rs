@@ -1,11 +1,9 @@
 //! Guarantees to programs: the requested number of threads of a region, also in derivatives, the order of
 //! final tasks, and regions that stay with OpenMP's library.
 
-mod support;
-
+use crate::support::{folder, succeeds, text};
 use std::path::Path;
 use std::process::{Command, Output};
-use support::{folder, succeeds, text};
 
 fn build(folder: &Path, driver: &str, source: &str, options: &[&str]) -> String {
     let file = match driver {

@@ -2,9 +2,7 @@
 //! thread, saved addresses, state of functions in other files, and mutual waiting. After a lock acquire,
 //! memory holds writes of other threads.
 
-mod support;
-
-use support::{accepts, folder, run, shell, write};
+use crate::support::{accepts, folder, run, shell, write};
 
 #[test]
 fn per_thread_state() {

@@ -1,10 +1,8 @@
 //! Active values passed through text or a file are an error unless allowed; values only written are
 //! accepted.
 
-mod support;
-
+use crate::support::{folder, gradus, refuses, text, write};
 use std::path::Path;
-use support::{folder, gradus, refuses, text, write};
 
 /// Runs a command that must succeed. Returns the messages.
 fn accepts(at: &Path, line: &str) -> String {

@@ -1,10 +1,8 @@
 //! Thread-count queries in differentiated programs: the answer is the number of workers for loops, and 1
 //! for teams with a single rank. A program with interacting loops and teams gets a single answer.
 
-mod support;
-
+use crate::support::{accepts, folder, refuses, run, shell, text, write};
 use std::path::{Path, PathBuf};
-use support::{accepts, folder, refuses, run, shell, text, write};
 
 /// The beginning of all programs; the serial build reports one thread.
 const HEAD: &str = r#"

@@ -1,10 +1,8 @@
 //! Per-thread values that the C library declares constant: the address of `errno`, and the thread's
 //! identity. Each thread must query separately.
 
-mod support;
-
+use crate::support::{accepts, folder, succeeds, text, write};
 use std::process::Command;
-use support::{accepts, folder, succeeds, text, write};
 
 const SOURCE: &str = r#"
 #include <errno.h>

@@ -1,8 +1,6 @@
 //! Gradients of uncounted loops with inner loops.
 
-mod support;
-
-use support::{accepts, folder, write};
+use crate::support::{accepts, folder, write};
 
 /// The structure of LAPACK's `dgebal`, a scaling of matrices: a loop that carries a flag, around a counted
 /// loop, around two loops that double a value.

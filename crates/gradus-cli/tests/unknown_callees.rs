@@ -1,8 +1,6 @@
 //! Unknown callees: possible effects on active memory without active arguments.
 
-mod support;
-
-use support::{accepts, folder, refuses, write};
+use crate::support::{accepts, folder, refuses, write};
 
 /// An unknown callee may return the address of an exported variable that is read later.
 #[test]

@@ -1,11 +1,9 @@
 //! Functions that are neither derivatives nor request any leave `gradus cc` exactly as clang compiles them,
 //! instruction by instruction, also in a file with derivatives.
 
-mod support;
-
+use crate::support::{folder, shell, text, write};
 use std::collections::BTreeMap;
 use std::path::Path;
-use support::{folder, shell, text, write};
 
 /// Returns the functions of an assembly text: lines without comments, and labels without function numbers.
 fn functions(assembly: &str) -> BTreeMap<String, Vec<String>> {

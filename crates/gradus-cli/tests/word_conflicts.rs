@@ -1,10 +1,8 @@
 //! Words of the call interface that contradict each other or do not fit the function: the request is
 //! refused.
 
-mod support;
-
+use crate::support::{folder, gradus, refuses, shell, text, write};
 use std::process::Command;
-use support::{folder, gradus, refuses, shell, text, write};
 
 const LEVELS: [&str; 2] = ["-O0", "-O2"];
 

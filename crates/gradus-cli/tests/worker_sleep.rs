@@ -2,11 +2,9 @@
 //! program uses no processor time.
 #![cfg(target_os = "linux")]
 
-mod support;
-
+use crate::support::{folder, succeeds, text};
 use std::path::Path;
 use std::process::{Command, Output};
-use support::{folder, succeeds, text};
 
 const PROGRAM: &str = include_str!("parallel/waits.c");
 

@@ -2,9 +2,7 @@
 //! manually aligned addresses are traced to the block before rounding.
 #![cfg(target_arch = "x86_64")]
 
-mod support;
-
-use support::{accepts, folder, refuses, write};
+use crate::support::{accepts, folder, refuses, write};
 
 /// Every lane has a distinct weight, so that no lane can replace another.
 const INTRINSICS: &str = "#include <immintrin.h>

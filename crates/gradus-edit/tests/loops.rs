@@ -1,9 +1,7 @@
 //! Conversion of counted loops to `for`: compares the execution before and after for all loop shapes and
 //! corner-case bounds.
 
-mod eval;
-
-use eval::{Outcome, refines, run};
+use crate::eval::{Outcome, refines, run};
 use gradus_edit::loops_to_fors;
 use gradus_ir::{
     AttrSet, BinaryOp, Body, Builder, CastOp, Flags, IntPredicate, OpKind, Region, Unit, Value,

@@ -1,9 +1,7 @@
 //! Conversion of loops with an unknown positive step to `for`: compares the execution before and after for
 //! all bounds, steps and flags.
 
-mod eval;
-
-use eval::{refines, run};
+use crate::eval::{refines, run};
 use gradus_edit::strided_to_for;
 use gradus_ir::{AttrSet, Body, Builder, Flags, FuncId, IntPredicate, Op, Unit, Value};
 

@@ -1,5 +1,4 @@
 //! C++ with exceptions, destructors and virtual calls is unchanged by import and export.
-mod clang;
 use gradus_ir::verify;
 use gradus_llvm::{Emit, Host, OptLevel, Pipeline};
 use std::process::Command;
@@ -53,14 +52,14 @@ fn output(object: &[u8], name: &str) -> String {
 
 #[test]
 fn exceptions_survive_round_trip() {
-    let expected = output(&clang::cpp(PROGRAM, &["-O1"]), "original");
+    let expected = output(&crate::clang::cpp(PROGRAM, &["-O1"]), "original");
     assert!(expected.lines().count() == 2, "{expected}");
     for flags in [
         &["-emit-llvm", "-O0"][..],
         &["-emit-llvm", "-O2", "-g"],
         &["-emit-llvm", "-O3"],
     ] {
-        let mut host = Host::parse(&clang::cpp(PROGRAM, flags), "p.bc").expect("reads");
+        let mut host = Host::parse(&crate::clang::cpp(PROGRAM, flags), "p.bc").expect("reads");
         host.run(Pipeline::EarlySerial).expect("early pipeline");
         let before = host.census(|_| true);
         let imported = host.import_all();

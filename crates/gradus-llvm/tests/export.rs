@@ -1,7 +1,6 @@
 //! Export of ops that were not imported: new functions, loops, globals, alias scopes, derivatives' debug
 //! information.
-mod clang;
-use clang::bitcode;
+use crate::clang::bitcode;
 use gradus_ir::{
     AliasScope, AttrSet, BarrierScope, BinaryOp, Body, Builder, Flags, FloatKind, FuncId, Function,
     Global, Initializer, IntPredicate, Linkage, Meta, Op, OpKind, Relocation, Symbol, Unit, verify,

@@ -1,6 +1,5 @@
 //! The host as a whole: reading, linking, pipelines, emission, the JIT, symbols.
-mod clang;
-use clang::{bitcode, compile};
+use crate::clang::{bitcode, compile};
 use gradus_llvm::host::jit::{Arg, Jit};
 use gradus_llvm::{Emit, Host, OptLevel, Pipeline};
 

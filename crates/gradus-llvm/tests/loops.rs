@@ -1,7 +1,6 @@
 //! Exported loops have the blocks and variables of the program's own loops, so that LLVM optimises both
 //! equally well.
-mod clang;
-use clang::bitcode;
+use crate::clang::bitcode;
 use gradus_ir::{
     Attr, AttrSet, AttrValue, BinaryOp, Body, Builder, Flags, FloatKind, FuncId, Function,
     IntPredicate, Linkage, TypeId, Unit, verify,

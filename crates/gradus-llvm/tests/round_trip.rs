@@ -1,6 +1,5 @@
 //! Import and export of C programs: equal results in the JIT, equal operations except branches and phis.
-mod clang;
-use clang::bitcode;
+use crate::clang::bitcode;
 use gradus_ir::verify;
 use gradus_llvm::host::jit::{Arg, Jit};
 use gradus_llvm::{Host, OptLevel, Pipeline};

@@ -1,9 +1,8 @@
 //! Programs with the drop-in interface: equal derivatives at every level, compared with finite differences.
 
-mod support;
+use crate::support::{bitcode, calls, check_language, check_program, findings, refused, run};
 use gradus_ir::Code;
 use gradus_pipeline::{Level, OutputKind};
-use support::{bitcode, calls, check_language, check_program, findings, refused, run};
 
 const DECLARATIONS: &str = "
 extern int enzyme_const, enzyme_dup, enzyme_dupnoneed, enzyme_out, enzyme_width, enzyme_primal_return;
@@ -356,7 +355,7 @@ fn short_and_long_rows_of_a_triangle() {
     let source = format!("#include <stdlib.h>\n{DECLARATIONS}{TRIANGLE}");
     check_program(&source);
     let flags = &["-O2", "-Xclang", "-disable-llvm-passes"];
-    let module = bitcode(&format!("{}\n{source}", support::CHECK), flags);
+    let module = bitcode(&format!("{}\n{source}", crate::support::CHECK), flags);
     let reply = run(module, calls(), Level::O3, &[OutputKind::Gir]);
     let text = reply.text(OutputKind::Gir).expect("text");
     assert!(text.contains("for scalar"), "{text}");

@@ -1,10 +1,9 @@
 //! Derivatives by name, called from C code that clang compiles against the emitted header.
 
-mod support;
+use crate::support::{CHECK, LEVELS, bitcode, findings, grad, link_and_run, run};
 use gradus_ir::Code;
 use gradus_ir::mutant::{Mutant, plant};
 use gradus_pipeline::{GradRequest, GradTask, Level, Mode, OutputKind, Reply, Role, Task};
-use support::{CHECK, LEVELS, bitcode, findings, grad, link_and_run, run};
 
 const EMIT: &[OutputKind] = &[
     OutputKind::Object,

@@ -1,8 +1,7 @@
 //! Programs with very many branches and exits: the tape is a single block, and the gradient is right.
 
-mod support;
+use crate::support::{CHECK, bitcode, findings, grad, link_and_run, run};
 use gradus_pipeline::{GradRequest, Input, Level, Options, OutputKind, Reply, Request, compile};
-use support::{CHECK, bitcode, findings, grad, link_and_run, run};
 
 const MAIN: &str = "
 extern double f(const double *);

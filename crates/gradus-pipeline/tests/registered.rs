@@ -1,10 +1,9 @@
 //! Registrations by programs: custom derivatives, inactive functions, functions that resemble known
 //! functions, and allocators; by variables, attributes, and texts among a call's arguments.
 
-mod support;
+use crate::support::{calls, check_program, findings, link_and_run, refused, run};
 use gradus_ir::Code;
 use gradus_pipeline::{Level, OutputKind};
-use support::{calls, check_program, findings, link_and_run, refused, run};
 
 const DECLARATIONS: &str = "
 extern int enzyme_const, enzyme_dup, enzyme_out;

@@ -1,8 +1,7 @@
 //! The round trip of programs through the IR: equal code, for the user's own optimiser.
 
-mod support;
+use crate::support::{bitcode, findings, link_and_run};
 use gradus_pipeline::{Input, Level, Options, OutputKind, Request, Task, compile};
-use support::{bitcode, findings, link_and_run};
 
 const PROGRAM: &str = "
 extern int printf(const char *, ...);

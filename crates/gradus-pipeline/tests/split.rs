@@ -1,9 +1,8 @@
 //! Split mode: augmented primal and reverse function are called separately, the program holds the tape and
 //! runs code in between.
 
-mod support;
+use crate::support::{check_program, refused};
 use gradus_ir::Code;
-use support::{check_program, refused};
 
 const DECLARATIONS: &str = "
 extern int enzyme_const, enzyme_dup, enzyme_dupnoneed, enzyme_out, enzyme_width, enzyme_primal_return;
@@ -249,7 +248,7 @@ fn what_does_not_fit_is_told_once_with_its_line() {
     ];
     for (source, code, word) in table {
         let reply = refused(&format!("{DECLARATIONS}{source}"));
-        let said = support::findings(&reply);
+        let said = crate::support::findings(&reply);
         let [finding] = &reply.diagnostics[..] else {
             panic!("not one finding:\n{source}\n{said}");
         };

@@ -1,8 +1,7 @@
 //! A function required in very many variants: variants beyond the cap share a general variant.
 
-mod support;
+use crate::support::{CHECK, bitcode, calls, findings, link_and_run, run};
 use gradus_pipeline::{Level, OutputKind};
-use support::{CHECK, bitcode, calls, findings, link_and_run, run};
 
 #[test]
 fn many_activities_of_one_function_are_right() {

@@ -1,8 +1,6 @@
 //! Acceptance test: every region of the programs in `bench/parallel` is raised.
 
 #[allow(dead_code, reason = "the other tests use more of it")]
-mod support;
-
 use gradus_raise::Outcome;
 use std::path::Path;
 
@@ -13,7 +11,7 @@ const TEAMS: &[&str] = &["16_accum_array.c"];
 fn every_region_of_the_programs_is_raised() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/parallel");
     let include = format!("-I{}", folder.display());
-    let mut flags = support::AS_BUILT.to_vec();
+    let mut flags = crate::support::AS_BUILT.to_vec();
     flags.extend(["-fopenmp", &include]);
     let mut names: Vec<_> = std::fs::read_dir(&folder)
         .expect("the folder")
@@ -29,8 +27,8 @@ fn every_region_of_the_programs_is_raised() {
             .to_string_lossy()
             .to_string();
         let source = std::fs::read_to_string(&path).expect("a program");
-        let mut unit = support::imported(&support::bitcode(&source, &flags));
-        let raised = support::raised(&mut unit);
+        let mut unit = crate::support::imported(&crate::support::bitcode(&source, &flags));
+        let raised = crate::support::raised(&mut unit);
         for region in &raised.regions {
             let expected = match TEAMS.contains(&name.as_str()) {
                 true => matches!(region.outcome, Outcome::Team(_)),

@@ -1,12 +1,9 @@
 //! Tests of OpenMP constructs: every construct, compiled at every optimisation level, is raised and run.
 //! Results equal the serial program's; a construct that is not raised reports reason and line.
 
+use crate::support::{Expected::*, Program, atomics_left, check};
 #[allow(dead_code, reason = "the other tests use more of it")]
-#[macro_use]
-mod support;
-
 use gradus_ir::mutant::{Mutant, plant};
-use support::{Expected::*, Program, atomics_left, check};
 
 /// The outcome of each construct at `-O2 -Xclang -disable-llvm-passes`, as compiled by `gradus cc`.
 // table
@@ -584,7 +581,7 @@ const PROGRAMS: &[Program] = &[
 
 #[test]
 fn constructs_are_raised_or_rejected() {
-    check(PROGRAMS, support::AS_BUILT, true);
+    check(PROGRAMS, crate::support::AS_BUILT, true);
 }
 
 at_levels!(PROGRAMS);
@@ -689,7 +686,7 @@ const CONDITIONS: &[Program] = &[
 
 #[test]
 fn regions_under_conditions_are_raised_to_loops() {
-    check(CONDITIONS, support::AS_BUILT, true);
+    check(CONDITIONS, crate::support::AS_BUILT, true);
     check(CONDITIONS, &["-O0"], true);
 }
 
@@ -727,13 +724,13 @@ const COMPUTED_SHARES: &[Program] = &[
 
 #[test]
 fn computed_shares_stay_inside_of_the_type() {
-    check(COMPUTED_SHARES, support::AS_BUILT, true);
+    check(COMPUTED_SHARES, crate::support::AS_BUILT, true);
 }
 
 #[test]
 fn seeded_fault_of_idle_shares_is_detected() {
     plant(Some(Mutant::IdleShareWraps));
-    let found = support::one(&COMPUTED_SHARES[0], support::AS_BUILT, true);
+    let found = crate::support::one(&COMPUTED_SHARES[0], crate::support::AS_BUILT, true);
     plant(None);
     assert!(
         found.is_err(),

@@ -2,10 +2,7 @@
 //! dependence between iterations keeps the team.
 
 #[allow(dead_code, reason = "the other tests use more of it")]
-#[macro_use]
-mod support;
-
-use support::{Expected::*, Program, check};
+use crate::support::{Expected::*, Program, check};
 
 #[rustfmt::skip]
 const PROGRAMS: &[Program] = &[
@@ -167,7 +164,7 @@ fn rank_distinction_reports_line() {
           for (int k = 0; k < 39; k++) t[k] = b[i] + k * k;
           a[i] += t[i % 39];
         }";
-    let told = support::team_reason(body);
+    let told = crate::support::team_reason(body);
     let wanted =
         "an iteration may read thread-private memory before the first write of the iteration";
     assert_eq!(told, Some((wanted.to_string(), 6)));
@@ -175,7 +172,7 @@ fn rank_distinction_reports_line() {
 
 #[test]
 fn as_built() {
-    check(PROGRAMS, support::AS_BUILT, true);
+    check(PROGRAMS, crate::support::AS_BUILT, true);
 }
 
 at_levels!(PROGRAMS);

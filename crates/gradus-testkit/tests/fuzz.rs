@@ -4,8 +4,6 @@
 //! `GRADUS_FUZZ_REDUCE` programs with wrong derivatives are reduced. `GRADUS_FUZZ_REFUSED` is the permitted
 //! percentage of refusals: 0 shows all.
 
-mod derive;
-
 use gradus_analysis::{AliasOptions, CallGraph, Effects, PassContext};
 use gradus_interp::Options;
 use gradus_ir::{Unit, parse, print, verify};
@@ -108,13 +106,13 @@ fn every_pass_keeps_the_meaning() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-type Check = fn(&Unit, &derive::DerivativeOptions) -> Result<(), derive::Failure>;
+type Check = fn(&Unit, &crate::derive::DerivativeOptions) -> Result<(), crate::derive::Failure>;
 
 /// Returns the reduced program with the wrong derivative; empty unless `GRADUS_FUZZ_REDUCE` is set.
 fn reduced_program(
     check: Check,
     unit: &Unit,
-    choice: &derive::DerivativeOptions,
+    choice: &crate::derive::DerivativeOptions,
     message: &str,
 ) -> String {
     if std::env::var_os("GRADUS_FUZZ_REDUCE").is_none() {
@@ -123,7 +121,7 @@ fn reduced_program(
     let small = reduce(unit, |candidate| {
         let outcome = catch_unwind(AssertUnwindSafe(|| check(candidate, choice)));
         let same = |own: &str| own.split(' ').take(3).eq(message.split(' ').take(3));
-        matches!(outcome, Ok(Err(derive::Failure::Wrong(own))) if same(&own))
+        matches!(outcome, Ok(Err(crate::derive::Failure::Wrong(own))) if same(&own))
     });
     format!("\n{}", print(&small))
 }
@@ -140,11 +138,13 @@ fn check_derivatives(check: Check, usual: u64, copies: bool, refused_percent: us
             copies,
         };
         let text = program(seed, style);
-        let choice = derive::DerivativeOptions::of(seed);
+        let choice = crate::derive::DerivativeOptions::of(seed);
         match catch_unwind(|| check(&read(&text), &choice)) {
             Err(_) => wrong.push(format!("seed {seed}: it panics")),
-            Ok(Err(derive::Failure::Refused(why))) => refused.push(format!("seed {seed}: {why}")),
-            Ok(Err(derive::Failure::Wrong(message))) => {
+            Ok(Err(crate::derive::Failure::Refused(why))) => {
+                refused.push(format!("seed {seed}: {why}"))
+            }
+            Ok(Err(crate::derive::Failure::Wrong(message))) => {
                 let small = reduced_program(check, &read(&text), &choice, &message);
                 wrong.push(format!("seed {seed}: {message}{small}"));
             }
@@ -163,7 +163,7 @@ fn check_derivatives(check: Check, usual: u64, copies: bool, refused_percent: us
 
 #[test]
 fn derivatives_agree_three_ways() {
-    check_derivatives(derive::check, 60, true, 10);
+    check_derivatives(crate::derive::check, 60, true, 10);
 }
 
 /// The permitted percentage of refused second derivatives. Derivatives copy blocks of their own between objects, and
@@ -172,10 +172,10 @@ const SECOND_REFUSED: usize = 5;
 
 #[test]
 fn hessian_vector_products_agree_with_differences() {
-    check_derivatives(derive::check_second, 40, true, SECOND_REFUSED);
+    check_derivatives(crate::derive::check_second, 40, true, SECOND_REFUSED);
 }
 
 #[test]
 fn batched_adjoints_equal_two_runs() {
-    check_derivatives(derive::check_width, 30, true, 10);
+    check_derivatives(crate::derive::check_width, 30, true, 10);
 }

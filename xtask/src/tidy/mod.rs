@@ -2,8 +2,8 @@
 //!
 //! Flow: `tree` lists the files, `layers` checks the crates' manifests. `scan` splits a Rust file into code,
 //! comments and literals. Rules on one file: `source`, `silence`, `words`, `paths`, `mentions`, `changelog`. Rules on
-//! a crate or a page as a whole: `prose`, `imports`. Rule on all crates: `unused_functions`. Rule on the history:
-//! `commits`. A test of this crate runs all.
+//! a crate or a page as a whole: `prose`, `imports`. Rules on all crates: `unused_functions`, `module_files`. Rule on
+//! the history: `commits`. A test of this crate runs all.
 //!
 //! # Invariants
 //! Each rule has a snippet that breaks it, in the tests of its module.
@@ -13,6 +13,7 @@ mod commits;
 mod imports;
 mod layers;
 mod mentions;
+mod module_files;
 mod paths;
 mod prose;
 pub mod scan;
@@ -106,6 +107,7 @@ pub fn check(root: &Path) -> Outcome<Report> {
     let mut prose = prose::Prose::default();
     let mut imports = imports::Imports::default();
     let mut functions = unused_functions::Functions::default();
+    let mut modules = module_files::ModuleFiles::default();
     for file in &files {
         report.findings.extend(tree::name(file));
         let bytes = std::fs::read(root.join(file))
@@ -126,6 +128,7 @@ pub fn check(root: &Path) -> Outcome<Report> {
             findings.extend(silence::check(file, &text, &mut silent));
             imports.add(file, &text);
             functions.add(file, &text);
+            modules.add(file, &text);
         }
     }
     let findings = &mut report.findings;
@@ -133,6 +136,7 @@ pub fn check(root: &Path) -> Outcome<Report> {
     findings.extend(prose.check());
     findings.extend(imports.check());
     findings.extend(functions.check());
+    findings.extend(modules.check());
     match commits::check(root) {
         Ok(found) => findings.extend(found),
         Err(reason) => report.notes.push(reason),

@@ -1,0 +1,6 @@
+//! All tests of the package in one program: one link instead of one for each file.
+
+mod deep;
+mod pages;
+mod passes;
+mod random;
