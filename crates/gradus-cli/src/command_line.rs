@@ -58,6 +58,8 @@ pub enum Word {
     Fc(Driver),
     /// Compile CUDA programs for CPUs, with nvcc's command line
     Nvcc(CudaDriver),
+    /// Run Cargo on a crate with derivative requests, as `cargo gradus`
+    Cargo(CargoWords),
     /// Run the passes on a program, and print the IR and the time of each pass
     Dev(dev::Words),
     /// Explain a diagnostic, or list all
@@ -102,6 +104,19 @@ pub struct Driver {
     /// Send every function through the IR and back: a self-test
     #[arg(long)]
     restructure_all: bool,
+}
+
+/// Arguments of `cargo gradus`, for the help page.
+#[derive(Args, Debug, Default)]
+#[command(
+    after_help = "All options are Cargo's. The files are below `target/gradus`.\n\n\
+                  Examples:\n  cargo gradus build --release\n  cargo gradus run\n  cargo gradus test\n  \
+                  cargo gradus check"
+)]
+pub struct CargoWords {
+    /// A command of Cargo (build, check, test, run, bench, clippy, doc, nextest) with options
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    words: Vec<String>,
 }
 
 /// Arguments of the driver for CUDA, for the help page.

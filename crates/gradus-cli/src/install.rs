@@ -12,7 +12,13 @@ use gradus::{Code, Diagnostic, runtime_library};
 use std::path::{Path, PathBuf};
 
 /// Names of links to the command.
-const LINKS: [&str; 4] = ["gradus-cc", "gradus-c++", "gradus-fc", "gradus-nvcc"];
+const LINKS: [&str; 5] = [
+    "cargo-gradus",
+    "gradus-cc",
+    "gradus-c++",
+    "gradus-fc",
+    "gradus-nvcc",
+];
 
 /// Texts with `@VERSION@` and `@WRAP_OPTIONS@`, by path below the prefix.
 const TEXTS: &[(&str, &str)] = &[
@@ -37,6 +43,49 @@ const TEXTS: &[(&str, &str)] = &[
         include_str!("../../../CHANGELOG.md"),
     ),
 ];
+
+/// Sources of the crates for Rust programs, by path below [`RUST_FOLDER`].
+const RUST_CRATES: &[(&str, &str)] = &[
+    (
+        "gradus/Cargo.toml",
+        include_str!("../../../rust/gradus/Cargo.toml"),
+    ),
+    (
+        "gradus/src/lib.rs",
+        include_str!("../../../rust/gradus/src/lib.rs"),
+    ),
+    (
+        "gradus/src/closures.rs",
+        include_str!("../../../rust/gradus/src/closures.rs"),
+    ),
+    (
+        "gradus/src/internal.rs",
+        include_str!("../../../rust/gradus/src/internal.rs"),
+    ),
+    (
+        "gradus-macros/Cargo.toml",
+        include_str!("../../../rust/gradus-macros/Cargo.toml"),
+    ),
+    (
+        "gradus-macros/src/lib.rs",
+        include_str!("../../../rust/gradus-macros/src/lib.rs"),
+    ),
+    (
+        "gradus-macros/src/activity.rs",
+        include_str!("../../../rust/gradus-macros/src/activity.rs"),
+    ),
+    (
+        "gradus-macros/src/derivative.rs",
+        include_str!("../../../rust/gradus-macros/src/derivative.rs"),
+    ),
+    (
+        "gradus-macros/src/request.rs",
+        include_str!("../../../rust/gradus-macros/src/request.rs"),
+    ),
+];
+
+/// The folder of the crates for Rust programs below the prefix of an installation.
+const RUST_FOLDER: &str = "share/gradus/rust";
 
 /// The list of installed files, below the prefix.
 const MANIFEST: &str = "share/gradus/files";
@@ -90,6 +139,10 @@ fn install(
         (path, Content::Bytes(text.as_bytes().to_vec()))
     });
     files.extend(headers);
+    files.extend(RUST_CRATES.iter().map(|(name, text)| {
+        let path = Path::new(RUST_FOLDER).join(name);
+        (path, Content::Bytes(text.as_bytes().to_vec()))
+    }));
     files.extend(TEXTS.iter().map(|(path, text)| {
         let text = text
             .replace("@VERSION@", env!("CARGO_PKG_VERSION"))

@@ -15,17 +15,27 @@ use serde_json::{Value, json};
 pub fn show(diagnostics: &[&Diagnostic]) {
     let mut sources = Sources::default();
     for diagnostic in diagnostics {
-        errln!("{}", object(diagnostic, &mut sources));
+        errln!("{}", object(diagnostic, &mut sources, &Renderer::plain()));
     }
 }
 
-fn object(diagnostic: &Diagnostic, sources: &mut Sources) -> Value {
+/// Returns diagnostics as lines, with colours in the text for people: Cargo removes colours that nobody sees.
+pub fn lines(diagnostics: &[Diagnostic]) -> String {
+    let mut sources = Sources::default();
+    let renderer = Renderer::styled();
+    let objects = diagnostics
+        .iter()
+        .map(|d| object(d, &mut sources, &renderer));
+    objects.map(|object| format!("{object}\n")).collect()
+}
+
+fn object(diagnostic: &Diagnostic, sources: &mut Sources, renderer: &Renderer) -> Value {
     let level = match diagnostic.severity {
         Severity::Error => "error",
         Severity::Warning => "warning",
         Severity::Note => "note",
     };
-    let rendered = render::text(diagnostic, &Renderer::plain(), sources);
+    let rendered = render::text(diagnostic, renderer, sources);
     let inside = diagnostic.function.as_ref();
     let inside = inside.map(|name| format!("in function `{name}`"));
     let notes = inside.iter().chain(&diagnostic.notes);
@@ -107,7 +117,7 @@ mod tests {
             .help("do this");
         let source = "double f(double \u{e9}) {\n  return gee(\u{e9});\n}\n";
         let mut sources = Sources::of("a.c", source);
-        let text = object(&finding, &mut sources).to_string();
+        let text = object(&finding, &mut sources, &Renderer::plain()).to_string();
         let read: Value = serde_json::from_str(&text).expect("it is JSON");
         assert_eq!(read["code"]["code"], "GRD0005");
         assert_eq!(read["level"], "error");

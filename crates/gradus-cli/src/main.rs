@@ -6,6 +6,7 @@
 #![deny(missing_docs)]
 
 mod bug_report;
+mod cargo;
 mod check;
 mod command_line;
 mod dev;
@@ -36,12 +37,25 @@ const LIMIT: u8 = 3;
 
 /// The commands with a compiler's command line.
 const DRIVERS: [&str; 4] = ["cc", "c++", "fc", "nvcc"];
+/// The command with Cargo's command line.
+const CARGO: &str = "cargo";
 
 fn main() -> ExitCode {
     let mut words = std::env::args_os();
     let called = words.next().unwrap_or_default();
     let mut args: Vec<OsString> = words.collect();
     let called = called.to_string_lossy().into_owned();
+    match cargo::role(&called) {
+        // Cargo passes the name of the subcommand.
+        Some(cargo::Role::Cargo) => {
+            if args.first().is_some_and(|word| word == "gradus") {
+                args.remove(0);
+            }
+            args.insert(0, CARGO.into());
+        }
+        Some(role) => return ExitCode::from(cargo::run(role, &args)),
+        None => {}
+    }
     if let Some(driver) = driver_of_name(&called) {
         args.insert(0, driver.into());
     }
@@ -60,6 +74,14 @@ fn driver_of_name(called: &str) -> Option<&str> {
 }
 
 fn run(args: &[OsString]) -> u8 {
+    if let Some((first, words)) = args.split_first()
+        && first == CARGO
+    {
+        if !cargo::asks_for_help(words) {
+            return cargo::run(cargo::Role::Cargo, words);
+        }
+        return run(&["help".into(), CARGO.into()]);
+    }
     let driver = args
         .first()
         .is_some_and(|word| DRIVERS.iter().any(|name| word == name));
@@ -117,6 +139,7 @@ fn command(session: &Session, word: Word, args: &[OsString]) -> u8 {
         Word::PlusPlus(_) => drivers::run(session, rest, Language::PlusPlus),
         Word::Fc(_) => drivers::run(session, rest, Language::Fortran),
         Word::Nvcc(_) => drivers::nvcc(session, rest),
+        Word::Cargo(_) => cargo::run(cargo::Role::Cargo, rest),
         Word::Dev(words) => dev::run(session, words),
         Word::Explain(words) => explain::run(session, &words),
         Word::Install(words) => install::run(session, &words, command_line::installed_files()),

@@ -4,6 +4,7 @@ mod argminmax;
 mod bit_idioms;
 mod c_library_state;
 mod candle;
+mod cargo_gradus;
 mod checked;
 mod chunked_arrays;
 mod clauses;

@@ -153,6 +153,13 @@ impl Host {
         done
     }
 
+    /// Drops internal functions and variables without uses.
+    pub(crate) fn drop_unused_code(&mut self) -> Result<(), Diagnostic> {
+        self.invalidate_units();
+        let machine = TargetMachine::for_module(self, OptLevel::O2)?;
+        self.run_text("globaldce", &machine, false)
+    }
+
     fn run_text(
         &self,
         text: &str,

@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+pub mod cargo;
 pub mod check;
 pub mod child;
 pub mod clang_jobs;

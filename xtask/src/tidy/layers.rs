@@ -59,7 +59,6 @@ const LAYERS: &[Row] = &[
     row("gradus", 4, Imports::Lower),
     row("gradus-cli", 5, TOOL),
     row("gradus-python", 5, NONE),
-    row("cargo-gradus", 5, TOOL),
     row("gradus-rt", BESIDE, NONE),
     row("gradus-testkit", BESIDE, Imports::All),
     row("xtask", BESIDE, NONE),

@@ -12,10 +12,10 @@ const MAX_FUNCTION_LINES: usize = 90;
 /// Largest number of `unwrap()` in a file outside tests.
 const MAX_UNWRAPS: usize = 4;
 
-/// Crates with unsafe code.
-const UNSAFE_CRATES: &[&str] = &["gradus-llvm", "gradus-python", "gradus-rt"];
+/// Crates with unsafe code; `rust` is the folder of the crate for Rust programs, which calls derivatives.
+const UNSAFE_CRATES: &[&str] = &["gradus-llvm", "gradus-python", "gradus-rt", "rust"];
 /// Crates with a user interface, which may print.
-const PRINTING_CRATES: &[&str] = &["gradus-cli", "cargo-gradus", "xtask"];
+const PRINTING_CRATES: &[&str] = &["gradus-cli", "xtask"];
 
 /// Rust file and its views.
 struct Source<'a> {

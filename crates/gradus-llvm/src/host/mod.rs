@@ -15,3 +15,4 @@ pub(crate) mod reachable;
 pub mod symbol_preservation;
 pub mod symbols;
 pub mod target;
+pub(crate) mod whole_program;

@@ -35,6 +35,8 @@ pub struct Host {
     pub(crate) originals: Originals,
     /// Enables unrolling of loops that index small stack arrays, before differentiation.
     pub(crate) local_loops: bool,
+    /// True if the module is a whole Rust program.
+    pub(crate) whole_program: bool,
     messages: Box<RefCell<Vec<Message>>>,
 }
 
@@ -105,6 +107,7 @@ impl Host {
             generation: 0,
             originals: Originals::default(),
             local_loops: true,
+            whole_program: false,
             messages,
         }
     }

@@ -26,6 +26,8 @@ pub(crate) struct Reachable {
     pub no_return: Vec<LLVMValueRef>,
     /// The functions with bodies that are mentioned only in blocks that end in a no-return call.
     pub only_before_no_return: Vec<LLVMValueRef>,
+    /// The possible targets of indirect calls: the address-taken functions of their types.
+    pub indirect_targets: Vec<LLVMValueRef>,
 }
 
 /// Reasons why control may continue after a call to a function marked `noreturn`.
@@ -208,6 +210,7 @@ impl Walk {
             LLVMGetCalledFunctionType(inst)
         };
         for function in self.by_address.remove(&ty).unwrap_or_default() {
+            self.reached.indirect_targets.push(function);
             self.visit(function);
         }
     }

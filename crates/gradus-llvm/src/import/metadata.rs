@@ -286,17 +286,11 @@ impl Importer<'_> {
         let outer = unsafe { LLVMDILocationGetInlinedAt(here) };
         unsafe {
             let file = LLVMDIScopeGetFile(LLVMDILocationGetScope(here));
-            let mut len = 0;
-            let path = if file.is_null() {
-                null_mut()
-            } else {
-                LLVMDIFileGetFilename(file, &mut len).cast_mut()
-            };
             let mut name_len = 0;
             let name = gr_location_function(here, &mut name_len);
             Location {
                 span: SourceSpan {
-                    file: text_of(path, len as usize),
+                    file: file_name(file),
                     line: LLVMDILocationGetLine(here),
                     column: LLVMDILocationGetColumn(here),
                     called_at: None,
@@ -306,6 +300,28 @@ impl Importer<'_> {
                 host: Some(self.host.tables.metadata.number(here)),
             }
         }
+    }
+}
+
+/// Returns the name of a file. A name below the folder of Rust's standard library (`/rustc/COMMIT`) is relative, and
+/// gets the folder: the file is library code.
+unsafe fn file_name(file: LLVMMetadataRef) -> String {
+    if file.is_null() {
+        return String::new();
+    }
+    let (mut len, mut folder_len) = (0, 0);
+    // SAFETY: by the contract, the metadata is a file.
+    let (name, folder) = unsafe {
+        let name = LLVMDIFileGetFilename(file, &mut len);
+        let folder = LLVMDIFileGetDirectory(file, &mut folder_len);
+        (
+            text_of(name, len as usize),
+            text_of(folder, folder_len as usize),
+        )
+    };
+    match folder.starts_with("/rustc/") && !name.starts_with('/') {
+        true => format!("{folder}/{name}"),
+        false => name,
     }
 }
 

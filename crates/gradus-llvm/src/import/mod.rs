@@ -118,7 +118,11 @@ impl Host {
             return Err(Diagnostic::error(Code::NoSuchFunction, message));
         }
         let reached = self.reached(roots);
-        let mut imported = self.import_functions(&reached.functions, true);
+        let targets = match self.whole_program {
+            true => self.add_address_table(&reached.indirect_targets),
+            false => None,
+        };
+        let mut imported = self.import_functions(&reached.functions, true, targets);
         for name in reached.no_return.iter().map(|f| unsafe { name_of(*f) }) {
             if let Some(func) = imported.unit.function(&name) {
                 imported.unit.declare_no_return(func);
@@ -141,10 +145,16 @@ impl Host {
     pub fn import_all(&mut self) -> Imported {
         let defined = |f: &LLVMValueRef| unsafe { LLVMIsDeclaration(*f) } == 0;
         let functions: Vec<LLVMValueRef> = self.functions().into_iter().filter(defined).collect();
-        self.import_functions(&functions, false)
+        self.import_functions(&functions, false, None)
     }
 
-    fn import_functions(&mut self, functions: &[LLVMValueRef], parts_ways: bool) -> Imported {
+    /// Imports functions, and a table of the targets of indirect calls.
+    fn import_functions(
+        &mut self,
+        functions: &[LLVMValueRef],
+        parts_ways: bool,
+        targets: Option<LLVMValueRef>,
+    ) -> Imported {
         self.tables = Tables {
             live: true,
             ..Tables::default()
@@ -161,6 +171,9 @@ impl Host {
                 Ok(size) => imported.instructions += size,
                 Err(why) => imported.refused.push((id, why)),
             }
+        }
+        if let Some(table) = targets {
+            importer.global(table);
         }
         importer.read_initializers();
         importer.mention_reporting_functions();

@@ -38,6 +38,9 @@ pub(crate) fn parse(run: &mut Run<'_>) -> Result<Host, Stop> {
         code: Code::UnreadableInput,
         ..broken
     }))?;
+    if let Some(used) = &run.request.options.whole_program {
+        run.value_or_stop(host.make_whole_program(used))?;
+    }
     run.after_host(&PASS, &host)?;
     Ok(host)
 }

@@ -196,6 +196,9 @@ pub struct Options {
     pub device: Option<Input>,
     /// True if other translation units may use the device functions and variables.
     pub separate: bool,
+    /// For a whole Rust program: the Rust symbols that code outside of the modules uses. All other Rust symbols become
+    /// internal.
+    pub whole_program: Option<Vec<String>>,
     /// Replaces conflicting atomic adds by other forms regardless of their number, for tests; the default
     /// applies a profitability threshold.
     pub few_adds: bool,

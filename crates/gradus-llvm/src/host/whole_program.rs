@@ -1,0 +1,69 @@
+//! A module that is a whole Rust program: symbols of other code, and targets of indirect calls.
+//!
+//! Rust symbols that no code outside of the module uses become internal, and unused code is dropped before the passes.
+//! Requests are in functions of their own; the functions that take addresses for indirect calls (virtual tables,
+//! function pointers) may then be outside of the import. A private constant lists such targets during the import.
+use crate::host::ffi::*;
+use crate::host::module::Host;
+use gradus_ir::Diagnostic;
+use llvm_sys::LLVMLinkage;
+use llvm_sys::LLVMVisibility;
+use llvm_sys::core::*;
+use llvm_sys::prelude::*;
+use std::collections::HashSet;
+
+/// The beginnings of mangled Rust names.
+const MANGLED: [&str; 2] = ["_R", "_ZN"];
+
+impl Host {
+    /// Makes the module a whole program: `used` are the Rust symbols that other code uses. All others become internal,
+    /// and unused code is dropped.
+    ///
+    /// # Errors
+    /// A triple without a code generator in LLVM, or a failing pass.
+    pub fn make_whole_program(&mut self, used: &[String]) -> Result<(), Diagnostic> {
+        self.whole_program = true;
+        let used: HashSet<&str> = used.iter().map(String::as_str).collect();
+        let values = self.functions().into_iter().chain(self.variables());
+        for value in values {
+            unsafe {
+                let name = name_of(value);
+                let is_rust = MANGLED.iter().any(|start| name.starts_with(start));
+                let is_external = matches!(
+                    LLVMGetLinkage(value),
+                    LLVMLinkage::LLVMExternalLinkage
+                        | LLVMLinkage::LLVMLinkOnceODRLinkage
+                        | LLVMLinkage::LLVMWeakODRLinkage
+                );
+                if is_rust
+                    && is_external
+                    && LLVMIsDeclaration(value) == 0
+                    && !used.contains(name.as_str())
+                {
+                    LLVMSetVisibility(value, LLVMVisibility::LLVMDefaultVisibility);
+                    LLVMSetLinkage(value, LLVMLinkage::LLVMInternalLinkage);
+                }
+            }
+        }
+        self.drop_unused_code()
+    }
+
+    /// Adds a private constant with the addresses of `functions`; `None` without functions.
+    pub(crate) fn add_address_table(&mut self, functions: &[LLVMValueRef]) -> Option<LLVMValueRef> {
+        if functions.is_empty() {
+            return None;
+        }
+        let mut entries = functions.to_vec();
+        let count = entries.len() as u64;
+        unsafe {
+            let pointer = LLVMPointerTypeInContext(self.ctx, 0);
+            let ty = LLVMArrayType2(pointer, count);
+            let name = c_string("gradus.indirect_targets");
+            let table = LLVMAddGlobal(self.module, ty, name.as_ptr());
+            LLVMSetInitializer(table, LLVMConstArray2(pointer, entries.as_mut_ptr(), count));
+            LLVMSetLinkage(table, LLVMLinkage::LLVMPrivateLinkage);
+            LLVMSetGlobalConstant(table, 1);
+            Some(table)
+        }
+    }
+}
