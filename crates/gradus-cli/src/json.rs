@@ -26,7 +26,13 @@ pub fn lines(diagnostics: &[Diagnostic]) -> String {
     let objects = diagnostics
         .iter()
         .map(|d| object(d, &mut sources, &renderer));
-    objects.map(|object| format!("{object}\n")).collect()
+    let spaced = objects.map(|mut object| {
+        // rustc's texts end with an empty line.
+        let text = format!("{}\n", object["rendered"].as_str().unwrap_or_default());
+        object["rendered"] = text.into();
+        format!("{object}\n")
+    });
+    spaced.collect()
 }
 
 fn object(diagnostic: &Diagnostic, sources: &mut Sources, renderer: &Renderer) -> Value {

@@ -27,6 +27,10 @@ pub enum Pipeline {
     /// Before raising the launches of a merged CUDA source: inlines device functions that query their
     /// thread index into their kernels.
     EarlyKernels,
+    /// Before all others, on a whole Rust program that rustc has not optimised: callees are simplified before they are
+    /// inlined, since Rust's layers of small functions otherwise exceed the inliner's threshold, and copies of
+    /// structures become copies of members.
+    EarlyRust,
     /// LLVM's own pipeline of a level, after export.
     Late(OptLevel),
 }
@@ -73,6 +77,16 @@ const EARLY_KERNELS: &str = "\
     function(sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,sroa,\
     early-cse<memssa>,simplifycfg),cgscc(function-attrs)";
 
+// `memcpyopt` forwards copies of moved values: `mem::swap` and `mem::replace` copy bytes without a type.
+const EARLY_RUST: &str = "globaldce,inferattrs,always-inline,\
+    function(sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>),\
+    cgscc(devirt<4>(inline,function-attrs,function(sroa,early-cse<memssa>,simplifycfg,\
+    instcombine<no-verify-fixpoint>,memcpyopt,sroa,instcombine<no-verify-fixpoint>))),globaldce";
+
+/// `simplifycfg` before the differentiation of a Rust program, where `sqrt` is an intrinsic: `if x < 0.0 { Err(..) }
+/// else { Ok(x.sqrt()) }` would otherwise compute the root in both cases, with an adjoint that is not a number.
+const NO_SPECULATION: &str = "simplifycfg<no-speculate-blocks>";
+
 impl Pipeline {
     /// Returns the pipeline in LLVM's notation, without its common prefix ([`EARLY_UNTIL_UNROLLING`]).
     fn text(self) -> &'static str {
@@ -81,6 +95,7 @@ impl Pipeline {
             Pipeline::EarlyOpenMp => EARLY_OPENMP,
             Pipeline::EarlyPlain => EARLY_PLAIN,
             Pipeline::EarlyKernels => EARLY_KERNELS,
+            Pipeline::EarlyRust => EARLY_RUST,
             Pipeline::Late(OptLevel::O0) => "default<O0>",
             Pipeline::Late(OptLevel::O1) => "default<O1>",
             Pipeline::Late(OptLevel::O2) => "default<O2>",
@@ -153,20 +168,16 @@ impl Host {
         done
     }
 
-    /// Drops internal functions and variables without uses.
-    pub(crate) fn drop_unused_code(&mut self) -> Result<(), Diagnostic> {
-        self.invalidate_units();
-        let machine = TargetMachine::for_module(self, OptLevel::O2)?;
-        self.run_text("globaldce", &machine, false)
-    }
-
     fn run_text(
         &self,
         text: &str,
         machine: &TargetMachine,
         vectorise: bool,
     ) -> Result<(), Diagnostic> {
-        let text = c_string(text);
+        let text = match self.whole_program && !vectorise {
+            true => c_string(&text.replace("simplifycfg", NO_SPECULATION)),
+            false => c_string(text),
+        };
         let error = unsafe {
             let options = LLVMCreatePassBuilderOptions();
             LLVMPassBuilderOptionsSetLoopVectorization(options, vectorise.into());

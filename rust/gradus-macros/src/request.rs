@@ -212,6 +212,10 @@ fn parameters(signature: &Signature) -> syn::Result<Vec<Declared>> {
             }
             FnArg::Typed(typed) => {
                 let name = match &*typed.pat {
+                    // The parameter would hide the function.
+                    Pat::Ident(pattern) if pattern.ident == signature.ident => {
+                        Ident::new(&format!("{}_", pattern.ident), pattern.ident.span())
+                    }
                     Pat::Ident(pattern) => pattern.ident.clone(),
                     other => Ident::new(&format!("argument{index}"), other.span()),
                 };

@@ -258,6 +258,10 @@ pub trait Differentiate<F, R> {
     fn forward_batch<const N: usize>(self, function: &mut F) -> (R, [R; N]);
 }
 
+/// The version of Gradus's compiler: Cargo compiles all dependent crates again if the variable changes.
+#[cfg(gradus)]
+const _: Option<&str> = option_env!("GRADUS_COMPILER");
+
 #[cfg(gradus)]
 unsafe extern "C-unwind" {
     fn __gradus_vjp_rust(adapter: *const (), ...);

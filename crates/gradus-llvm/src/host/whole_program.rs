@@ -1,11 +1,11 @@
 //! A module that is a whole Rust program: symbols of other code, and targets of indirect calls.
 //!
-//! Rust symbols that no code outside of the module uses become internal, and unused code is dropped before the passes.
+//! Rust symbols that no code outside of the module uses become internal. rustc does not optimise the module: a pipeline
+//! of LLVM (`EarlyRust`) drops unused code and simplifies the rest before the passes.
 //! Requests are in functions of their own; the functions that take addresses for indirect calls (virtual tables,
 //! function pointers) may then be outside of the import. A private constant lists such targets during the import.
 use crate::host::ffi::*;
 use crate::host::module::Host;
-use gradus_ir::Diagnostic;
 use llvm_sys::LLVMLinkage;
 use llvm_sys::LLVMVisibility;
 use llvm_sys::core::*;
@@ -16,12 +16,9 @@ use std::collections::HashSet;
 const MANGLED: [&str; 2] = ["_R", "_ZN"];
 
 impl Host {
-    /// Makes the module a whole program: `used` are the Rust symbols that other code uses. All others become internal,
-    /// and unused code is dropped.
-    ///
-    /// # Errors
-    /// A triple without a code generator in LLVM, or a failing pass.
-    pub fn make_whole_program(&mut self, used: &[String]) -> Result<(), Diagnostic> {
+    /// Makes the module a whole program: `used` are the Rust symbols that other code uses, and all others become
+    /// internal. The pipeline `EarlyRust` then drops unused code.
+    pub fn make_whole_program(&mut self, used: &[String]) {
         self.whole_program = true;
         let used: HashSet<&str> = used.iter().map(String::as_str).collect();
         let values = self.functions().into_iter().chain(self.variables());
@@ -45,7 +42,6 @@ impl Host {
                 }
             }
         }
-        self.drop_unused_code()
     }
 
     /// Adds a private constant with the addresses of `functions`; `None` without functions.

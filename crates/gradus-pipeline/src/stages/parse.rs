@@ -1,10 +1,10 @@
-//! Parses all inputs and links them into a single module of the host.
+//! Parses all inputs and links them into a single module of the host. A whole Rust program is simplified here.
 
 use crate::Input;
 use crate::run::{Run, StagePass, StageRun, Stop};
 use gradus_analysis::Stage;
 use gradus_ir::{Code, Diagnostic};
-use gradus_llvm::Host;
+use gradus_llvm::{Host, Pipeline};
 
 /// The row of the pass.
 pub(crate) const PASS: StagePass = StagePass {
@@ -39,7 +39,8 @@ pub(crate) fn parse(run: &mut Run<'_>) -> Result<Host, Stop> {
         ..broken
     }))?;
     if let Some(used) = &run.request.options.whole_program {
-        run.value_or_stop(host.make_whole_program(used))?;
+        host.make_whole_program(used);
+        run.value_or_stop(host.run(Pipeline::EarlyRust))?;
     }
     run.after_host(&PASS, &host)?;
     Ok(host)
