@@ -1,6 +1,6 @@
 //! Builds the runtime library for parallel programs, embedded by [`runtime`].
 //!
-//! The library is a single relocatable object. Its only global symbols are the `gr_*` entries, the CUDA
+//! The library is a single relocatable object, in two versions: with and without the entries of CUDA programs. Its only global symbols are the `gr_*` entries, the CUDA
 //! runtime's functions, and wrappers of OpenMP functions; with more symbols, a program with Rust code would
 //! link the standard library twice. `__wrap_f` wraps `f`; a weak alias `f` serves shared libraries.
 //!
@@ -32,11 +32,15 @@ fn main() {
         .arg(&target)
         .env_remove("CARGO_ENCODED_RUSTFLAGS"));
     let archive = target.join("runtime/libgradus_rt.a");
-    let object = out.join("gradus_rt.o");
+    let tools = variable("LLVM_SYS_221_PREFIX").join("bin");
+    let entries = entries(&archive, &tools);
+    keep_entries(&archive, &out.join("gradus_rt.o"), &entries, &tools);
+    let (_, others): (Vec<String>, Vec<String>) = entries.into_iter().partition(|e| is_cuda(e));
     keep_entries(
         &archive,
-        &object,
-        &variable("LLVM_SYS_221_PREFIX").join("bin"),
+        &out.join("gradus_rt_without_cuda.o"),
+        &others,
+        &tools,
     );
 }
 
@@ -45,15 +49,22 @@ const ENTRIES: [&str; 5] = ["gr_", "__gr_", "cu", "__cuda", WRAPPER];
 /// The prefix of wrappers.
 const WRAPPER: &str = "__wrap_";
 
-/// Links `archive` into a single object that exports entries only.
-fn keep_entries(archive: &Path, object: &Path, tools: &Path) {
+/// Returns true for an entry that only CUDA programs call.
+fn is_cuda(entry: &str) -> bool {
+    ["cu", "__cuda", "__gr_"]
+        .iter()
+        .any(|start| entry.starts_with(start))
+}
+
+/// Links `archive` into a single object that exports these entries only.
+fn keep_entries(archive: &Path, object: &Path, entries: &[String], tools: &Path) {
     let whole = object.with_extension("whole.o");
     let mut link = Command::new("ld");
     link.args(["-r", "--gc-sections", "-o"]).arg(&whole);
     let mut hide = Command::new(tools.join("llvm-objcopy"));
     hide.args(["--strip-debug", "--discard-all"]);
-    for entry in entries(archive, tools) {
-        link.args(["-u", &entry]);
+    for entry in entries {
+        link.args(["-u", entry]);
         hide.arg(format!("--keep-global-symbol={entry}"));
         if let Some(name) = entry.strip_prefix(WRAPPER) {
             link.arg(format!("--defsym={name}={entry}"));

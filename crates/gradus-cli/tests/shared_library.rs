@@ -47,6 +47,62 @@ fn signature(at: &Path, file: &str) -> Value {
     serde_json::from_str(&text).expect("the signature is JSON")
 }
 
+/// A library with OpenMP regions exports the runtime's entries that other objects of the process share, and no name of
+/// CUDA: another library of the process may define CUDA's names. A library of a CUDA program exports them.
+#[test]
+fn only_cuda_programs_export_cuda() {
+    let at = folder("shared_library_openmp");
+    write(
+        &at,
+        "pot.c",
+        "#include <math.h>\ndouble pot(const double *x, int n) {\n    double s = 0;\n\
+         #pragma omp parallel for reduction(+ : s)\n    for (int i = 0; i < n; i++) s += sqrt(1 + x[i] * x[i]);\n    return s;\n}\n",
+    );
+    write(
+        &at,
+        "k.cu",
+        "__global__ void k(double *x) { x[threadIdx.x] *= 2; }\nextern \"C\" void run(double *x) { k<<<1, 32>>>(x); }\n",
+    );
+    shell(
+        &at,
+        "gradus cc -O2 -fPIC -shared -fopenmp pot.c -o libpot.so -lm",
+    );
+    let is_cuda = |name: &&String| {
+        ["cu", "__cuda", "__gr_"]
+            .iter()
+            .any(|start| name.starts_with(start))
+    };
+    let names = exported(&at, "libpot.so");
+    assert!(
+        names.contains(&"pot".to_string()) && names.contains(&"gr_for".to_string()),
+        "{names:?}"
+    );
+    let cuda: Vec<&String> = names.iter().filter(is_cuda).collect();
+    assert!(cuda.is_empty(), "{cuda:?}");
+    // Names with a dot are clang's own.
+    let prefixes = ["gr_", "__wrap_", "omp_", "__kmpc_", "kmp", "GOMP_", "."];
+    let own = |name: &&String| prefixes.iter().any(|start| name.starts_with(start));
+    let others: Vec<&String> = names.iter().filter(|name| !own(name)).collect();
+    assert_eq!(others, ["pot"]);
+    shell(
+        &at,
+        "gradus nvcc -O2 -shared -Xcompiler -fPIC k.cu -o libk.so",
+    );
+    assert!(exported(&at, "libk.so").contains(&"cudaLaunchKernel".to_string()));
+    // The program uses the library's CUDA functions, and shares the runtime's state.
+    write(
+        &at,
+        "main.c",
+        "#include <stdio.h>\nvoid run(double *);\ndouble pot(const double *, int);\n\
+         int main(void) { double x[32] = {0, 1}; run(x); printf(\"%g %g\\n\", x[1], pot(x, 1)); }\n",
+    );
+    shell(
+        &at,
+        "gradus cc -O2 -fopenmp main.c pot.c -L. -lk -Wl,-rpath,. -o main -lm",
+    );
+    assert_eq!(text(&shell(&at, "./main").stdout), "2 1\n");
+}
+
 #[test]
 fn a_library_exports_functions_derivatives_and_entries_only() {
     let at = folder("shared_library");

@@ -8,7 +8,7 @@ use crate::module_scan::holds;
 use crate::objects::archive;
 use crate::objects::kind::{is_archive, is_bitcode, is_linked};
 use crate::objects::linker_inputs::inputs;
-use crate::runtime_library::{self, OBJECT, wrap_options};
+use crate::runtime_library::{self, OBJECT, WITHOUT_CUDA, wrap_options};
 use gradus_ir::{Code, Diagnostic};
 use gradus_pipeline::ParallelTarget;
 use object::{Object, ObjectSymbol};
@@ -55,7 +55,11 @@ fn with_library(
         return Ok(job.clone());
     }
     let library = scratch.file("gradus_rt.o");
-    files::write(&library, OBJECT)?;
+    let object = match uses_cuda(job) {
+        true => OBJECT,
+        false => WITHOUT_CUDA,
+    };
+    files::write(&library, object)?;
     let mut job = job.clone();
     job.args.extend(
         wrap_options()
@@ -74,6 +78,26 @@ fn with_library(
         "-lc".to_string(),
     ]);
     Ok(job)
+}
+
+/// Returns true if an input of the link refers to an entry for CUDA programs. A shared library that defines one counts,
+/// too: the program and the library must use one copy of the runtime's state.
+fn uses_cuda(job: &Job) -> bool {
+    let names = |object| archive::defined_symbols(object).into_iter();
+    let others: HashSet<Vec<u8>> = names(WITHOUT_CUDA).collect();
+    let only_cuda = names(OBJECT).filter(|name| !others.contains(name));
+    let entries: HashSet<String> =
+        (only_cuda.filter_map(|name| String::from_utf8(name).ok())).collect();
+    let calls = |bytes: &[u8]| {
+        let counts = |undefined: bool| undefined || is_linked(bytes);
+        with_symbol(bytes, |undefined, name| {
+            counts(undefined) && entries.contains(name)
+        }) || is_bitcode(bytes) && entries.iter().any(|name| holds(bytes, name.as_bytes()))
+    };
+    inputs(job).any(|(_, path)| match is_archive(&path) {
+        true => archive::members(&path).iter().any(|member| calls(member)),
+        false => files::read(&path).is_ok_and(|bytes| calls(&bytes)),
+    })
 }
 
 /// Returns true if an object of the link has an undefined symbol with an entry's prefix, or an archive

@@ -9,6 +9,11 @@ use object::{Object, ObjectSymbol};
 /// wrapped function `f` of OpenMP's library, `__wrap_f` and `f`.
 pub(crate) const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/gradus_rt.o"));
 
+/// The library without the entries that only CUDA programs call: other programs export no name of CUDA's, which another
+/// library of the process may define.
+pub(crate) const WITHOUT_CUDA: &[u8] =
+    include_bytes!(concat!(env!("OUT_DIR"), "/gradus_rt_without_cuda.o"));
+
 /// Returns the library as an archive.
 pub fn archive() -> Vec<u8> {
     archive::create(&[("gradus_rt.o".to_string(), OBJECT.to_vec())])
