@@ -96,6 +96,52 @@ fn without_hash(text: &str) -> &str {
     }
 }
 
+/// Splits a qualified name from the parameters. The result type of a function template's instance is left
+/// out.
+pub fn split_parameters(full: &str) -> (&str, &str) {
+    let (mut depth, mut begin) = (0, 0);
+    for (at, c) in full.char_indices() {
+        let is_operator = full[..at].trim_end().ends_with("operator");
+        match c {
+            '<' if !is_operator => depth += 1,
+            '>' if depth > 0 => depth -= 1,
+            ' ' if depth == 0 && !is_operator => begin = at + 1,
+            '(' if depth == 0 && !is_operator => return (&full[begin..at], &full[at..]),
+            _ => {}
+        }
+    }
+    (&full[begin..], "")
+}
+
+/// The number of characters from which template arguments are left out of a name.
+const NAME_LENGTH_MAX: usize = 100;
+
+/// Returns the name of a C++ or Rust symbol with its scopes, without parameters: `a::f` for `_ZN1a1fEd`. `None` for other
+/// symbols. The arguments of templates are left out of a long name.
+pub(crate) fn qualified_name(symbol: &str) -> Option<String> {
+    let full = demangle(symbol);
+    let (head, _) = split_parameters(&full);
+    let name = match head.chars().count() > NAME_LENGTH_MAX {
+        true => without_template_arguments(head),
+        false => head.to_string(),
+    };
+    (full != symbol && !name.is_empty()).then_some(name)
+}
+
+fn without_template_arguments(head: &str) -> String {
+    let (mut depth, mut name) = (0, String::new());
+    for c in head.chars() {
+        match c {
+            '<' if depth == 0 => (depth, name) = (1, name + "<…>"),
+            '<' => depth += 1,
+            '>' if depth > 0 => depth -= 1,
+            c if depth == 0 => name.push(c),
+            _ => {}
+        }
+    }
+    name
+}
+
 extern "C" fn push_text(types: *mut c_void, _: c_uint, text: *const c_char, len: usize) {
     let types = unsafe { &mut *types.cast::<Vec<Option<String>>>() };
     let text = unsafe { text_of(text, len) };

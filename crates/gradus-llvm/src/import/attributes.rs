@@ -6,6 +6,7 @@
 use super::Importer;
 use super::constants::linkage;
 use crate::host::ffi::*;
+use crate::host::symbols::qualified_name;
 use gradus_ir::{Attr, AttrSet, AttrValue, AttrsId, FuncId, Function, SourceSpan};
 use llvm_sys::core::*;
 use llvm_sys::debuginfo::*;
@@ -65,6 +66,7 @@ impl Importer<'_> {
     /// Sets the source name, parameter names and source position of a function.
     fn set_source_info(&self, f: LLVMValueRef, function: &mut Function) {
         function.param_names = self.host.parameter_names(f);
+        function.source_name = qualified_name(&function.name);
         unsafe {
             let program = LLVMGetSubprogram(f);
             if program.is_null() {
@@ -73,7 +75,9 @@ impl Importer<'_> {
             let mut len = 0;
             let name = gr_subprogram_name(program, &mut len);
             let name = text_of(name, len);
-            function.source_name = (!name.is_empty() && name != function.name).then_some(name);
+            let is_other = !name.is_empty() && name != function.name;
+            let name = is_other.then_some(name);
+            function.source_name = function.source_name.take().or(name);
             let file = LLVMDIScopeGetFile(program);
             if !file.is_null() {
                 let mut len = 0;

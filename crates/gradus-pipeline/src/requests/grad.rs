@@ -104,7 +104,8 @@ fn finding(unit: &Unit, setting: &RequestContext<'_>, code: Code, message: Strin
 
 /// Returns the symbol of the wrapper.
 fn symbol(unit: &Unit, setting: &RequestContext<'_>) -> Result<String, Diagnostic> {
-    let stem = match source_name(unit, setting.primal) {
+    let name = source_name(unit, setting.primal);
+    let stem = match name.rsplit("::").next().unwrap_or(name) {
         name if c_names::is_identifier(name) => name.to_string(),
         _ => c_names::identifier(&unit.functions[setting.primal].name),
     };

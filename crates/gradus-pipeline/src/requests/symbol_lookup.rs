@@ -3,7 +3,8 @@
 use crate::GradRequest;
 use gradus_ir::{Code, Diagnostic};
 use gradus_llvm::Host;
-use gradus_llvm::host::symbols::demangle;
+use gradus_llvm::host::symbols::{demangle, split_parameters};
+use std::collections::HashSet;
 
 /// Returns the symbols of the functions named by the requests, in order.
 ///
@@ -41,10 +42,15 @@ fn resolve_one(host: &Host, name: &str) -> Result<String, Diagnostic> {
         [one] => Ok((*one).clone()),
         [] => Err(unknown(name, &all)),
         several => {
-            let list: Vec<String> = several.iter().map(|s| with_source_name(s)).collect();
-            let message = format!("{} functions are named `{name}`", list.len());
-            let help = format!("use one of the symbols {}", list.join(", "));
-            Err(Diagnostic::error(Code::BadRequest, message).help(help))
+            let message = format!("{} functions are named `{name}`", several.len());
+            let finding = Diagnostic::error(Code::BadRequest, message);
+            let list = several.iter().map(|symbol| candidate(host, symbol));
+            let finding = list.fold(finding, |finding, text| finding.note(text));
+            let names: HashSet<String> = several.iter().map(|symbol| demangle(symbol)).collect();
+            Err(finding.help(match names.len() == several.len() {
+                true => "use the full name of one of these functions",
+                false => "use the symbol of one of these functions",
+            }))
         }
     }
 }
@@ -83,6 +89,16 @@ fn reject_ambiguous(host: &Host, symbol: String, all: &[String]) -> Result<Strin
         .help("rename one of the functions, or make the intended function visible to other files"))
 }
 
+/// Describes a function that a name may denote: full name, symbol and line.
+fn candidate(host: &Host, symbol: &str) -> String {
+    let place = host.source_line(symbol);
+    let place = place.map_or(String::new(), |at| format!(" at {}:{}", at.file, at.line));
+    match demangle(symbol) {
+        same if same == symbol => format!("`{symbol}`{place}"),
+        full => format!("`{full}`{place}, symbol `{symbol}`"),
+    }
+}
+
 /// Returns a symbol with the source name.
 fn with_source_name(symbol: &str) -> String {
     match demangle(symbol) {
@@ -92,39 +108,23 @@ fn with_source_name(symbol: &str) -> String {
 }
 
 /// Returns true if `name` denotes a function with the qualified name `full`: `a::f`, `f(double)` and
-/// `a::f(double)` denote `a::f(double)`. Spaces are ignored.
+/// `a::f(double)` denote `a::f(double) const`. Spaces are ignored.
 fn matches_qualified_name(full: &str, name: &str) -> bool {
     let plain = |text: &str| text.chars().filter(|c| *c != ' ').collect::<String>();
     let (head, parameters) = split_parameters(full);
+    let types = parameters.rfind(')').map_or("", |end| &parameters[..=end]);
     let ends = |whole: &str| {
         let (whole, name) = (plain(whole), plain(name));
         let before = whole.strip_suffix(name.as_str());
         !name.is_empty() && before.is_some_and(|b| b.is_empty() || b.ends_with("::"))
     };
-    ends(head) || ends(&format!("{head}{parameters}"))
-}
-
-/// Splits a qualified name from the parameters. The result type of a function template's instance is left
-/// out.
-fn split_parameters(full: &str) -> (&str, &str) {
-    let (mut depth, mut begin) = (0, 0);
-    for (at, c) in full.char_indices() {
-        let is_operator = full[..at].trim_end().ends_with("operator");
-        match c {
-            '<' if !is_operator => depth += 1,
-            '>' if depth > 0 => depth -= 1,
-            ' ' if depth == 0 && !is_operator => begin = at + 1,
-            '(' if depth == 0 && !is_operator => return (&full[begin..at], &full[at..]),
-            _ => {}
-        }
-    }
-    (&full[begin..], "")
+    ends(head) || ends(&format!("{head}{types}")) || ends(&format!("{head}{parameters}"))
 }
 
 fn unknown(name: &str, all: &[String]) -> Diagnostic {
     let message = format!("no function `{name}` is defined in this program");
     let finding = Diagnostic::error(Code::NoSuchFunction, message);
-    let mut near: Vec<(usize, &String)> = all.iter().map(|f| (edit_distance(name, f), f)).collect();
+    let mut near: Vec<(usize, String)> = all.iter().map(|f| nearest_name(name, f)).collect();
     near.sort();
     match near.first() {
         Some((steps, best)) if *steps <= name.len().div_ceil(3) => {
@@ -137,6 +137,25 @@ fn unknown(name: &str, all: &[String]) -> Diagnostic {
         Some(_) => finding.help(format!("the program defines {} other functions", all.len())),
         None => finding.help("the program defines no functions"),
     }
+}
+
+/// Returns the name of a function that is nearest to `name`, with the distance: the symbol, the full name, or the full
+/// name without scopes or without parameters.
+fn nearest_name(name: &str, symbol: &str) -> (usize, String) {
+    let full = demangle(symbol);
+    let (head, parameters) = split_parameters(&full);
+    let last = |text: &str| text.rsplit("::").next().unwrap_or_default().to_string();
+    let names = [
+        symbol.to_string(),
+        head.to_string(),
+        last(head),
+        format!("{head}{parameters}"),
+        last(head) + parameters,
+    ];
+    let distances = names
+        .into_iter()
+        .map(|one| (edit_distance(name, &one), one));
+    distances.min().unwrap_or_default()
 }
 
 /// Returns the number of letters to insert, drop or replace to turn a word into another (Levenshtein
@@ -158,7 +177,7 @@ fn edit_distance(a: &str, b: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{edit_distance, matches_qualified_name};
+    use super::{edit_distance, matches_qualified_name, nearest_name};
 
     #[test]
     fn names_with_scopes_and_types_mean_functions() {
@@ -169,6 +188,7 @@ mod tests {
             "e",
             "e(double,int) const",
             "a::P<int>::e(double, int) const",
+            "P<int>::e(double,int)",
         ] {
             assert!(matches_qualified_name(full, name), "{name}");
         }
@@ -184,6 +204,14 @@ mod tests {
             "a::operator()(double)",
             "a::operator()"
         ));
+    }
+
+    #[test]
+    fn the_nearest_form_of_a_name_is_suggested() {
+        let near = |name: &str| nearest_name(name, "_ZN1a6energyEd");
+        assert_eq!(near("a::enrgy"), (1, "a::energy".to_string()));
+        assert_eq!(near("energi"), (1, "energy".to_string()));
+        assert_eq!(near("energy(duble)"), (1, "energy(double)".to_string()));
     }
 
     #[test]
