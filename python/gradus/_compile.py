@@ -12,8 +12,11 @@ from pathlib import Path
 
 from . import _cache, _command
 from ._errors import Error, Refused
+from ._report import Report
 
-LIBRARY, SIGNATURE, REPORT, FIRST = "derivatives.so", "signature.json", "report.txt", "first.json"
+LIBRARY, SIGNATURE, FIRST = "derivatives.so", "signature.json", "first.json"
+# The forms of the report.
+REPORTS = {"json": "report.json", "full": "report.txt", "html": "report.html"}
 # Compilers that list the files which a source includes.
 LISTING = {".c", ".cc", ".cpp", ".cxx", ".c++", ".C"}
 # Sources without other files. A Fortran source may have some.
@@ -61,7 +64,7 @@ class Made:
 
     library: Path
     signature: dict
-    report: str
+    report: Report
     # The signature of the first derivative, for a derivative of a derivative.
     first: dict | None = None
 
@@ -105,7 +108,7 @@ def _made(source: Source, function: str, words: list[str], *, second: bool) -> M
     return Made(
         _cache.library(entry),
         _read(entry / SIGNATURE),
-        (entry / REPORT).read_text(),
+        _report(entry),
         _read(first) if first.is_file() else None,
     )
 
@@ -118,15 +121,21 @@ def _read(file: Path) -> dict:
     return told
 
 
+def _report(entry: Path) -> Report:
+    document, text, page = ((entry / name).read_text(encoding="utf-8") for name in REPORTS.values())
+    return Report(json.loads(document), text, page)
+
+
 def _compile(source: Source, function: str, words: list[str], made: Path, *, second: bool) -> list[Path]:
     """Writes the library into `made`. Returns the files that the sources include."""
     flags, listing = list(source.flags), made / "included.d"
     if source.lists_includes:
         flags += ["-MD", "-MF", str(listing)]
     files = [str(file) for file in source.files]
-    shared = ["--emit", "shared", "--entry", "uniform", "--signature", str(made / SIGNATURE), "-o", str(made / LIBRARY)]
+    reports = [f"--report={form}:{made / name}" for form, name in REPORTS.items()]
+    shared = [*reports, "--emit", "shared", "--entry", "uniform", "--signature", str(made / SIGNATURE), "-o", str(made / LIBRARY)]
     if not second:
-        report = _run(files, [*words, *shared], flags, function)
+        _run(files, [*words, *shared], flags, function)
     else:
         bitcode, first = made / "first.bc", made / FIRST
         _run(files, [*words, "--emit", "bc", "--signature", str(first), "-o", str(bitcode)], flags, function)
@@ -134,20 +143,18 @@ def _compile(source: Source, function: str, words: list[str], made: Path, *, sec
         active = [a["name"] for a in derivative["arguments"] if a["role"] in ("active", "shadow")]
         again = ["-f", derivative["name"], "--mode", "forward", "--wrt", ",".join(active)]
         linked = [flag for flag in source.flags if flag.startswith(("-l", "-L", "-Wl,", "-O", "-fopenmp"))]
-        report = _run([str(bitcode)], [*again, *shared], linked, function)
+        _run([str(bitcode)], [*again, *shared], linked, function)
         bitcode.unlink()
-    (made / REPORT).write_text(report)
     return _included(listing) if source.lists_includes else []
 
 
-def _run(files: list[str], words: list[str], flags: list[str], function: str) -> str:
+def _run(files: list[str], words: list[str], flags: list[str], function: str) -> None:
     try:
-        text, _ = _command.run(["grad", *files, *words, "--", *flags])
+        _command.run(["grad", *files, *words, "--", *flags])
     except Refused as refused:
         if refused.code == "GRD0002":
             raise NoSuchFunction(list(refused.diagnostics)) from None
         raise
-    return "\n".join(line for line in text.splitlines() if not line.startswith("wrote ")) + "\n"
 
 
 def _included(listing: Path) -> list[Path]:

@@ -9,6 +9,7 @@ from ._errors import SignatureError
 from ._form import Form, form
 from ._native import Caller, Library
 from ._probe import Probe
+from ._report import Report
 
 
 class Function(Caller):
@@ -117,8 +118,9 @@ class Function(Caller):
 
         return Scipy(self)
 
-    def report(self) -> str:
-        """Returns the compiler's report: activity, operation counts, tape."""
+    def report(self) -> Report:
+        """Returns the compiler's report: a dictionary with the fields of `docs/report.md`; `str(…)` is text, and
+        `.html(path)` writes a page."""
         return self._made.report
 
     def wrt(self, *names: str) -> Function:

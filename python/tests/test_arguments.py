@@ -1,5 +1,7 @@
 """Errors and forms of calls: every wrong argument is an exception that names the argument."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -103,7 +105,18 @@ def test_lengths_may_be_computed(c):
 def test_the_form_is_shown(c):
     assert repr(c.energy) == "<gradus function energy(x: in f8[n], n: length) -> f8>"
     assert c.squares.signature() == "squares(x: in f8[n], y: inout f8[n], a: in f8, n: length)"
-    assert "VJP" in c.energy.report() and "tape: 0 bytes" in c.energy.report()
+
+
+def test_the_report_is_the_document_of_the_compiler(c, tmp_path):
+    report = c.energy.report()
+    modes = {derivative["mode"] for derivative in report["derivatives"]}
+    assert report["format"] == "gradus-report" and modes == {"vjp", "jvp"}
+    reverse = next(d for d in report["derivatives"] if d["mode"] == "vjp")
+    assert reverse["function"] == "energy" and reverse["tape"]["bytes"] == 0
+    assert "energy" in str(report) and "tape: 0 bytes" in str(report)
+    page = report.html(tmp_path / "energy.html").read_text(encoding="utf-8")
+    start, end = page.index('id="gradus-report">') + len('id="gradus-report">'), page.rindex("</script>")
+    assert json.loads(page[start:end]) == report
 
 
 class Foreign:

@@ -84,6 +84,14 @@ const NEEDS: &[Need] = &[
         present: || Path::new("/usr/include/zlib.h").is_file(),
     },
     Need {
+        package: "chromium",
+        purpose: "a browser; a test opens the report's page",
+        present: || {
+            let names = ["chromium", "chromium-browser", "google-chrome"];
+            names.iter().any(|name| process::on_path(name))
+        },
+    },
+    Need {
         package: "cmake",
         purpose: "CMake; tests build projects with Gradus",
         present: || process::on_path("cmake"),

@@ -35,7 +35,7 @@ mod variant;
 pub use crate::analysis::program_facts::{ProgramFacts, Root};
 pub use crate::driver::byval::expand_by_value;
 pub use crate::driver::refused_memory::check_private_allocations;
-pub use crate::driver::report::{Report, SavedValue};
+pub use crate::driver::report::{LineCost, Report, SaveReason, SavedValue, SavingLoop};
 pub use crate::driver::thunks::{
     SignaturePart, SignatureParts, VariantCaps, begin_variant, call_variant, emit_thunk,
     end_variant,

@@ -1,17 +1,19 @@
 //! `gradus check`: tests a derivative.
 
-use crate::options::{allowed, trimmed};
-use crate::said::outln;
+use crate::options::{REPORT_HELP, allowed, report as report_form, trimmed};
+use crate::said::{errln, outln};
 use crate::session::{Session, status};
 use clap::Args;
 use gradus::check::{Check, check};
 use gradus::pipeline::{Allowance, Options};
+use gradus::report::{self, Wanted};
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
   gradus check energy.c -f energy --arg n=100 --arg 'x=rand(n)'
   gradus check plane.f90 -f energy --arg 'x=[1, 2, 3]' -- -O3
+  gradus check energy.c -f energy --arg 'x=rand(9)' --arg n=9 --report=html
   gradus check solver.c -f residual --driver main.c
 
 Values: a number; [NUMBER, …]; rand, zeros, ones, iota (LENGTH, …); randint(LENGTH, BOUND).
@@ -42,6 +44,8 @@ pub struct Words {
     /// A program that calls the function
     #[arg(long, value_name = "MAIN.c")]
     driver: Option<PathBuf>,
+    #[arg(long = "report", value_name = "FORM[:FILE]", value_parser = report_form, help = REPORT_HELP)]
+    reports: Vec<Wanted>,
     /// Time limit for all calls together
     #[arg(long, value_name = "SECONDS", default_value_t = LIMIT_SECONDS, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
@@ -63,25 +67,53 @@ pub struct Words {
 const LIMIT_SECONDS: u32 = 60;
 
 /// Runs the command. Returns the exit status.
-pub fn run(session: &Session, words: Words) -> u8 {
-    let what = words.check(session.settings.limits.memory_bytes);
+pub fn run(session: &Session, mut words: Words) -> u8 {
+    let reports = std::mem::take(&mut words.reports);
+    let what = words.check(session.settings.limits.memory_bytes, !reports.is_empty());
     let checked = check(&session.settings, &what);
+    // A document on standard output stands alone.
+    let to_stderr = reports.iter().any(Wanted::is_document_on_stdout);
+    let say = |text: &str| match to_stderr {
+        true => errln!("{text}"),
+        false => outln!("{text}"),
+    };
     if !checked.text.is_empty() {
-        outln!("{}\n{}", what.function, checked.text.trim_end());
+        say(&format!("{}\n{}", what.function, checked.text.trim_end()));
+    }
+    let output = what.files.first().and_then(|file| file.file_stem());
+    let output = output.unwrap_or_default();
+    let is_made = !checked.text.is_empty();
+    let reports = if is_made { reports.as_slice() } else { &[] };
+    match report::deliver(
+        &session.settings,
+        reports,
+        &checked.document(),
+        output.as_ref(),
+    ) {
+        Ok((printed, written)) => {
+            crate::said::out(format_args!("{printed}"));
+            (written.iter()).for_each(|file| say(&format!("wrote {}", file.display())));
+        }
+        Err(finding) => {
+            session.show(&checked.diagnostics);
+            return session.fail(finding);
+        }
     }
     session.show(&checked.diagnostics);
     if !checked.is_right {
         return status(&checked.diagnostics);
     }
     match checked.untested_reason_at_given_values {
-        None => outln!("the derivative is right"),
-        Some(why) => outln!("the derivative is right at other values; at the given values {why}"),
+        None => say("the derivative is right"),
+        Some(why) => say(&format!(
+            "the derivative is right at other values; at the given values {why}"
+        )),
     }
     0
 }
 
 impl Words {
-    fn check(self, limit_memory_bytes: u64) -> Check {
+    fn check(self, limit_memory_bytes: u64, reports: bool) -> Check {
         Check {
             files: self.files.iter().map(PathBuf::from).collect(),
             function: self.function,
@@ -93,6 +125,7 @@ impl Words {
             flags: self.flags,
             limit_seconds: self.limit,
             limit_memory_bytes,
+            reports,
             options: Options {
                 strong_zero: self.strong_zero,
                 allowed: self.allow,

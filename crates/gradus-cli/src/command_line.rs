@@ -1,7 +1,7 @@
 //! The command line of `gradus` as a tree of commands: parser, help pages, completions and manual pages have this one
 //! source. The drivers parse their own command lines ([`crate::drivers`]); the tree describes them for help only.
 
-use crate::options::{bad_option, words};
+use crate::options::{REPORT_HELP, bad_option, words};
 use crate::{bug_report, check, dev, explain, grad, install};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, Parser, Subcommand};
@@ -34,6 +34,9 @@ struct Common {
     /// Form of diagnostics: json prints one object per line, in rustc's format
     #[arg(long, global = true, value_name = "FORMAT", value_parser = ["human", "json"])]
     message_format: Option<String>,
+    /// Show the phase and the function in work: auto does so on a terminal, after two seconds
+    #[arg(long, global = true, value_name = "WHEN", value_parser = ["auto", "always", "never"])]
+    progress: Option<String>,
     /// Time limit of each compilation [default: 3600]
     #[arg(long, global = true, value_name = "SECONDS")]
     max_time: Option<String>,
@@ -89,7 +92,7 @@ impl Word {
 #[command(
     disable_help_flag = true,
     after_help = "All other options are the compiler's; `--help` is the compiler's, too.\n\n\
-                  Examples:\n  gradus cc -O2 main.c energy.c -o demo\n  gradus cc -fopenmp --par-report -c loops.c\n  \
+                  Examples:\n  gradus cc -O2 main.c energy.c -o demo\n  gradus cc -fopenmp --report=full -c loops.c\n  \
                   CC=gradus-cc cmake -S . -B build"
 )]
 pub struct Driver {
@@ -143,9 +146,8 @@ struct DriverOptions {
     /// Report the outcome of every parallel region and loop, by source line
     #[arg(long)]
     par_report: bool,
-    /// Print the report of each derivative
-    #[arg(long)]
-    gradus_report: bool,
+    #[arg(long = "report", value_name = "FORM[:FILE]", require_equals = true, num_args = 0..=1, help = format!("{REPORT_HELP} [without FORM: short]"))]
+    reports: Vec<String>,
     /// Equal bits for any number of threads
     #[arg(long)]
     deterministic: bool,

@@ -4,7 +4,8 @@ use crate::said::outln;
 use crate::session::{Session, status};
 use clap::Args;
 use gradus::dev::{Dev, dev};
-use gradus::pipeline::{Options, OutputKind};
+use gradus::pipeline::Options;
+use gradus::report::{Document, Form, render};
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -60,9 +61,8 @@ pub fn run(session: &Session, words: Words) -> u8 {
             outln!("{:>12.3} ms  {}", time.duration as f64 / 1e6, time.pass);
         }
     }
-    if let Some(report) = reply.text(OutputKind::Report) {
-        crate::said::out(format_args!("{report}"));
-    }
+    let report = Document::new(reply.report.clone());
+    crate::said::out(format_args!("{}", render(Form::Full, &report)));
     session.show(&reply.diagnostics);
     match reply.has_errors() {
         true => status(&reply.diagnostics),

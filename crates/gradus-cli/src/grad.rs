@@ -1,13 +1,14 @@
 //! `gradus grad`: derivatives of functions by name.
 
-use crate::options::{allowed, bad_option, trimmed};
-use crate::said::outln;
+use crate::options::{REPORT_HELP, allowed, bad_option, report, trimmed};
+use crate::said::{errln, outln};
 use crate::session::{Session, status};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use gradus::Diagnostic;
 use gradus::grad::{Emit, Entry, Grad, grad};
 use gradus::pipeline::{Allowance, GradRequest, GradTask, Mode, Options};
+use gradus::report::Wanted;
 use std::path::PathBuf;
 
 /// Runs the command. Returns the exit status.
@@ -18,11 +19,14 @@ pub fn run(session: &Session, words: Words) -> u8 {
     };
     let graded = grad(&session.settings, &what);
     session.show(&graded.diagnostics);
-    if let Some(report) = &graded.report {
-        crate::said::out(format_args!("{report}"));
-    }
+    crate::said::out(format_args!("{}", graded.report));
+    // A document on standard output stands alone.
+    let to_stderr = what.reports.iter().any(Wanted::is_document_on_stdout);
     for file in &graded.files {
-        outln!("wrote {}", file.display());
+        match to_stderr {
+            true => errln!("wrote {}", file.display()),
+            false => outln!("wrote {}", file.display()),
+        }
     }
     match graded.done {
         true => 0,
@@ -34,6 +38,7 @@ const EXAMPLES: &str = "\
 Examples:
   gradus grad energy.c -f energy --wrt x
   gradus grad energy.c -f energy --wrt x --mode reverse,forward --emit shared -o libenergy.so
+  gradus grad energy.c -f energy --report=full --report=json:energy.json
   gradus grad plane.f90 -f energy -o energy.o -- -O3 -fopenmp
   gradus grad path/to/Cargo.toml -f energy --wrt x";
 
@@ -74,6 +79,8 @@ pub struct Words {
     /// With `--emit shared`: `uniform` also exports `void NAME__u(void **args)` for each function
     #[arg(long, value_name = "KIND", default_value = "c", value_parser = entries())]
     entry: Entry,
+    #[arg(long = "report", value_name = "FORM[:FILE]", value_parser = report, help = format!("{REPORT_HELP} [default: short]"))]
+    reports: Vec<Wanted>,
     /// Write the signatures of the functions and derivatives as JSON
     #[arg(long, value_name = "FILE")]
     signature: Option<PathBuf>,
@@ -137,6 +144,10 @@ impl Words {
             entry: self.entry,
             signature: self.signature,
             output: self.output,
+            reports: match self.reports.is_empty() {
+                true => vec![Wanted::short()],
+                false => self.reports,
+            },
             flags: self.flags,
             options: Options {
                 strong_zero: self.strong_zero,
@@ -243,6 +254,8 @@ mod tests {
             "e.c -f f --mode reverse,reverse",
             "e.c -f f --entry uniform",
             "e.c -f f --emit shared --entry fast",
+            "e.c -f f --report=long",
+            "e.c -f f --report=json:",
             "e.c -f",
         ] {
             assert_eq!(

@@ -16,6 +16,7 @@ mod grad;
 mod install;
 mod json;
 mod options;
+mod progress;
 mod render;
 mod said;
 mod session;

@@ -2,8 +2,10 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use gradus::pipeline::Allowance;
+use gradus::report::{Form, Wanted};
 use gradus::{Code, Diagnostic};
 use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
 
 /// Returns the diagnostic for a wrong command line.
 pub fn bad_option(message: impl Into<String>) -> Diagnostic {
@@ -84,6 +86,43 @@ pub fn allowed_list(text: &str) -> Result<Vec<Allowance>, Diagnostic> {
         names if names.is_empty() => Err(bad_option("`--allow` requires a name")),
         names => names.into_iter().map(of_name).collect(),
     }
+}
+
+/// The help on `--report`, shared by all commands with reports.
+pub const REPORT_HELP: &str = "Report as short, full, json or html, to standard output (html: to a file beside the output) or to FILE; may be repeated";
+
+/// Parses the value of `--report`: a form, and an optional file after a colon.
+///
+/// # Errors
+/// A text for the user.
+pub fn report(text: &str) -> Result<Wanted, String> {
+    let (name, file) = match text.split_once(':') {
+        Some((name, file)) => (name, Some(file)),
+        None => (text, None),
+    };
+    let found = Form::NAMES.iter().find(|(known, _)| *known == name);
+    let Some((_, form)) = found else {
+        let names: Vec<&str> = Form::NAMES.iter().map(|(name, _)| *name).collect();
+        return Err(format!("the forms are {}", names.join(", ")));
+    };
+    if file == Some("") {
+        return Err(format!("a file is missing after `{name}:`"));
+    }
+    Ok(Wanted {
+        form: *form,
+        file: file.map(PathBuf::from),
+    })
+}
+
+/// Parses a driver's `--report` or `--report=VALUE`.
+///
+/// # Errors
+/// `BadOption`.
+pub fn driver_report(value: Option<&str>) -> Result<Wanted, Diagnostic> {
+    let Some(text) = value else {
+        return Ok(Wanted::short());
+    };
+    report(text).map_err(|why| bad_option(format!("`--report={text}` is not a report")).help(why))
 }
 
 /// Returns names without blanks around them, and no empty ones.

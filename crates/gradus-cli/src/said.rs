@@ -10,6 +10,7 @@ use std::io::{ErrorKind, Write, stderr, stdout};
 
 /// Writes to standard output.
 pub fn out(text: Arguments) {
+    crate::progress::erase();
     let mut to = stdout().lock();
     match to.write_fmt(text).and_then(|()| to.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
@@ -24,6 +25,7 @@ pub fn out(text: Arguments) {
 
 /// Writes to standard error.
 pub fn err(text: Arguments) {
+    crate::progress::erase();
     let _ = stderr().lock().write_fmt(text);
 }
 

@@ -1,6 +1,7 @@
 //! The state shared by all commands: settings, common options, and the format of diagnostics.
 
 use crate::options::{self, bad_option};
+use crate::progress::{self, When};
 use crate::{FAILED, LIMIT, json, render, surroundings};
 use gradus::{Code, Diagnostic, Settings, Severity};
 use std::ffi::{OsStr, OsString};
@@ -22,10 +23,16 @@ pub struct Session {
     /// Programs, folders, limits.
     pub settings: Settings,
     format: Format,
+    progress: When,
 }
 
 /// The options common to all commands.
-const COMMON: [&str; 3] = ["--message-format", "--max-time", "--max-memory"];
+const COMMON: [&str; 4] = [
+    "--message-format",
+    "--progress",
+    "--max-time",
+    "--max-memory",
+];
 
 impl Session {
     /// Creates the session of a command line, and returns the remaining arguments. In a driver's command
@@ -40,9 +47,17 @@ impl Session {
         let mut session = Session {
             settings: surroundings::settings(),
             format: Format::Human,
+            progress: When::Auto,
         };
         match session.take_common_options(args, driver) {
-            Ok(rest) => Ok((session, rest)),
+            Ok(rest) => {
+                session.settings.progress = match (session.progress, session.format) {
+                    // Standard error holds objects for a program.
+                    (When::Auto, Format::Json) => progress::sink(When::Never),
+                    (when, _) => progress::sink(when),
+                };
+                Ok((session, rest))
+            }
             Err(finding) => Err((session, finding)),
         }
     }
@@ -82,6 +97,7 @@ impl Session {
         match name {
             "--max-time" => limits.time = Duration::from_secs(options::seconds(&text)?.into()),
             "--max-memory" => limits.memory_bytes = options::size_bytes(&text)?,
+            "--progress" => self.progress = When::of(&text)?,
             _ => {
                 self.format = match &*text {
                     "human" => Format::Human,
@@ -165,6 +181,7 @@ mod tests {
             "--max-time=0",
             "--max-memory=many",
             "--message-format=xml",
+            "--progress=sometimes",
             "--max-time",
         ] {
             let finding = begin(&[word], false).expect_err(word);

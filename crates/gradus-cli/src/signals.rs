@@ -22,6 +22,7 @@ pub fn install_handlers(leftovers: &TempFolders) {
     std::thread::spawn(move || {
         if let Some(signal) = signals.forever().next() {
             leftovers.clear();
+            crate::progress::erase();
             if emulate_default_handler(signal).is_err() {
                 std::process::abort();
             }

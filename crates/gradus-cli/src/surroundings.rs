@@ -25,6 +25,7 @@ pub fn settings() -> Settings {
         child: compiler_program(&program),
         program,
         limits: Limits::default(),
+        progress: Default::default(),
         leftovers: TempFolders::default(),
         command: std::env::args_os()
             .map(|word| word.to_string_lossy().into_owned())

@@ -24,7 +24,7 @@ fn all_agree(at: &Path, count: &str, wanted: &str, what: &str) {
 /// Builds a variant of the gradients. Returns the compiler's output.
 fn gradient(at: &Path, way: &str, flags: &str) -> String {
     write(at, "it.c", GRADIENTS);
-    let reports = "--gradus-report --par-report";
+    let reports = "--report=full --par-report";
     let line = format!("gradus cc -g -fopenmp {reports} {flags} -D{way} it.c -o parallel -lm");
     let said = shell(at, &line);
     text(&said.stdout) + &text(&said.stderr)

@@ -147,7 +147,17 @@ fn derivatives_by_name() {
     let (file, main) = (path(source("by_name.cu")), path(source("by_name_main.cpp")));
     for level in ["-O0", "-O1", "-O2", "-O3"] {
         let object = path(folder.join(format!("by_name{level}.o")));
-        let words = ["grad", &file, "-f", "energy", "--wrt", "x", "-o", &object];
+        let words = [
+            "grad",
+            &file,
+            "-f",
+            "energy",
+            "--report=full",
+            "--wrt",
+            "x",
+            "-o",
+            &object,
+        ];
         let flags = ["--", level, "-arch=sm_80", "-Xcompiler", "-Wall"];
         let made = gradus(&[&words[..], &flags].concat());
         let said = succeeds(&format!("grad {level}"), &made);

@@ -570,7 +570,10 @@ fn early_exit_saves_no_conditions() {
         return r * r; }";
     let at = folder("early-exit");
     write(&at, "early.c", EARLY);
-    let said = accepts(&at, "grad early.c -f early --wrt x,s -o early.o");
+    let said = accepts(
+        &at,
+        "grad early.c -f early --report=full --wrt x,s -o early.o",
+    );
     let (_, tape) = said.split_once("tape:").expect("the report has a tape");
     let of_iterations = |line: &&str| line.contains("× iterations");
     let kept: Vec<&str> = tape.lines().filter(of_iterations).collect();
@@ -595,7 +598,10 @@ fn iteration_arrays_are_recomputed() {
         return r; }";
     let at = folder("modes");
     write(&at, "modes.c", MODES);
-    let said = accepts(&at, "grad modes.c -f modes --wrt x -o modes.o");
+    let said = accepts(
+        &at,
+        "grad modes.c -f modes --report=full --wrt x -o modes.o",
+    );
     assert!(!said.contains("overwritten"), "{said}");
     accepts(
         &at,
@@ -628,7 +634,10 @@ fn calls_save_only_overwritten_memory() {
         ("matrix.c", "((double *)a)[1] = y[2];", true),
     ] {
         write(&at, name, &STEPS.replace("AFTER", after));
-        let said = accepts(&at, &format!("grad {name} -f steps -o steps.o"));
+        let said = accepts(
+            &at,
+            &format!("grad {name} -f steps --report=full -o steps.o"),
+        );
         assert_eq!(said.contains("snapshot"), kept, "{said}");
         for level in ["-O0", "-O2"] {
             accepts(&at, &format!("check {name} -f steps {args} -- {level}"));
@@ -652,7 +661,7 @@ fn output_in_loops_saves_nothing() {
             return r; }";
     let at = folder("messages");
     write(&at, "mesh.c", MESH);
-    let said = accepts(&at, "grad mesh.c -f walk --wrt m,x -o mesh.o");
+    let said = accepts(&at, "grad mesh.c -f walk --report=full --wrt m,x -o mesh.o");
     let (_, tape) = said.split_once("tape:").expect("the report has a tape");
     assert!(tape.contains("(array)"), "{said}");
     assert!(!tape.contains("(frame)"), "{said}");
@@ -728,7 +737,10 @@ int main(void) {
         let said = run(&folder, "./net");
         assert_eq!(said.matches("right").count(), 2, "{level}: {said}");
     }
-    let report = accepts(&folder, "grad net.c -f loss -o loss.o -- -O3 -g");
+    let report = accepts(
+        &folder,
+        "grad net.c -f loss --report=full -o loss.o -- -O3 -g",
+    );
     let sweep = |version: &str| {
         let start = report.find(&format!("forward pass, {version}"));
         let part = &report[start.unwrap_or_else(|| panic!("{report}"))..];

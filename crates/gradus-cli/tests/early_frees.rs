@@ -199,7 +199,7 @@ double f(double *x, int n, int steps)
 fn report_names_deferred_frees() {
     let folder = folder("early_frees_report");
     write(&folder, "p.c", REPORTED);
-    let said = accepts(&folder, "grad p.c -f f -o p.o");
+    let said = accepts(&folder, "grad p.c -f f --report=full -o p.o");
     for why in [
         "overwritten later by `twice` in line 13",
         "freed later in line 14",

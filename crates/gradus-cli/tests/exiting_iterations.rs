@@ -48,7 +48,7 @@ fn exiting_loops_are_parallel() {
     accepts(&at, "cc -O2 ends.c -o serial -lm");
     let said = shell(
         &at,
-        "gradus cc -O2 -g -fopenmp --gradus-report ends.c -o parallel -lm",
+        "gradus cc -O2 -g -fopenmp --report=full ends.c -o parallel -lm",
     );
     let said = text(&said.stdout) + &text(&said.stderr);
     assert!(

@@ -76,7 +76,7 @@ fn double_adds_to_float_sums() {
     }
     let said = shell(
         &folder,
-        "gradus cc -O2 -fopenmp --gradus-report -DWAY=0 p.c -o p -lm",
+        "gradus cc -O2 -fopenmp --report=full -DWAY=0 p.c -o p -lm",
     );
     let said = text(&said.stdout) + &text(&said.stderr);
     assert!(said.contains("parallel in the reverse pass"), "{said}");

@@ -102,7 +102,7 @@ fn idempotent_loop_runs_once() {
     }
     let said = shell(
         &at,
-        "gradus cc -O2 -g -fopenmp --gradus-report repeats.c -o repeats -lm",
+        "gradus cc -O2 -g -fopenmp --report=full repeats.c -o repeats -lm",
     );
     let said = text(&said.stdout) + &text(&said.stderr);
     let loops = PROGRAM.lines().enumerate();

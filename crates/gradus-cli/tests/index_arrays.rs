@@ -190,7 +190,10 @@ void f(int parts, int n, double *t, const int *list, double *out) {
 ";
     let at = folder("index_arrays-parts");
     write(&at, "parts.c", PARTS);
-    let said = accepts(&at, "grad parts.c -f f -o parts.o -- -O2 -fopenmp");
+    let said = accepts(
+        &at,
+        "grad parts.c -f f --report=full -o parts.o -- -O2 -fopenmp",
+    );
     assert!(
         said.contains("parallel in the reverse pass: the loop in line 12"),
         "{said}"
@@ -221,7 +224,10 @@ double f(int n, const double *x) {
     let at = folder("index_arrays-rows");
     write(&at, "rows.c", ROWS);
     let options = "-- -O2 -fopenmp";
-    let said = accepts(&at, &format!("grad rows.c -f f -o rows.o {options}"));
+    let said = accepts(
+        &at,
+        &format!("grad rows.c -f f --report=full -o rows.o {options}"),
+    );
     let line = "parallel in the reverse pass: the loop in line 9";
     assert!(said.contains(line), "{said}");
     let arguments = "--arg n=400 --arg x=rand(n)";

@@ -98,7 +98,7 @@ fn injective_corners_add_plainly() {
     accepts(&at, "cc -O2 corners.c -o serial -lm");
     let said = shell(
         &at,
-        "gradus cc -O2 -g -fopenmp --gradus-report corners.c -o parallel -lm",
+        "gradus cc -O2 -g -fopenmp --report=full corners.c -o parallel -lm",
     );
     let said = text(&said.stdout) + &text(&said.stderr);
     let is_loop = |line: &&str| line.contains("parallel in the reverse pass: the loop in line");
@@ -194,7 +194,7 @@ fn per_thread_indices_add_plainly() {
     );
     let said = shell(
         &at,
-        "gradus c++ -O2 -g -fopenmp --gradus-report threads.cpp -o parallel",
+        "gradus c++ -O2 -g -fopenmp --report=full threads.cpp -o parallel",
     );
     let said = text(&said.stdout) + &text(&said.stderr);
     let is_loop = |line: &&str| line.contains("parallel in the reverse pass: the loop in line");

@@ -660,7 +660,8 @@ fn fortran_driver() {
 #[test]
 fn fortran_sources() {
     let folder = folder("fortran_sources");
-    let told = "gradus grad SOURCE -f energy --wrt x -o energy.o -- -O2 -fopenmp -DPOWER=2";
+    let told =
+        "gradus grad SOURCE -f energy --report=full --wrt x -o energy.o -- -O2 -fopenmp -DPOWER=2";
     let told = told.replace("SOURCE", &source("driver.F90").display().to_string());
     let said = shell(&folder, &told);
     let said = text(&said.stdout) + &text(&said.stderr);

@@ -186,14 +186,17 @@ fn diagnostic_pages_are_true() {
 
 #[test]
 fn guide_commands_succeed() {
-    let page = std::fs::read_to_string(pages().join("../guide.md")).expect("the guide");
-    let typed = run_session(&prepared("guide"), &blocks(&page));
-    assert!(typed.len() >= 4, "{}", typed.len());
-    for (line, output) in typed {
-        assert!(
-            output.status.success(),
-            "{}",
-            command_with_outcome(&line, &output)
-        );
+    for (name, commands_min) in [("guide", 4), ("report", 3)] {
+        let page = pages().join(format!("../{name}.md"));
+        let page = std::fs::read_to_string(page).expect("the page");
+        let typed = run_session(&prepared(name), &blocks(&page));
+        assert!(typed.len() >= commands_min, "{}", typed.len());
+        for (line, output) in typed {
+            assert!(
+                output.status.success(),
+                "{}",
+                command_with_outcome(&line, &output)
+            );
+        }
     }
 }

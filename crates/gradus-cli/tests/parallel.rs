@@ -434,7 +434,7 @@ double f(const double *x, double *y, long n, double a) {
     std::fs::write(folder.join("program.c"), source).expect("written");
     let said = shell(
         &folder,
-        "gradus grad program.c -f f -o f.o -- -O2 -g -fopenmp",
+        "gradus grad program.c -f f --report=full -o f.o -- -O2 -g -fopenmp",
     );
     let said = text(&said.stdout);
     for line in [
@@ -470,7 +470,7 @@ double f(const struct atom *a, const double *y, long n) {
     std::fs::write(folder.join("program.c"), source).expect("written");
     let said = shell(
         &folder,
-        "gradus grad program.c -f f --emit llvm -o f.ll -- -O2 -g -fopenmp",
+        "gradus grad program.c -f f --report=full --emit llvm -o f.ll -- -O2 -g -fopenmp",
     );
     let said = text(&said.stdout);
     let line = "serial in the reverse pass: the parallel loop in line 6; adjoint additions: 1 plain (line 7)";

@@ -242,7 +242,7 @@ fn check(part: usize) {
         let name = row.name;
         let folder = folder(&format!("row_{name}"));
         build(&folder, row, "serial", "");
-        let flags = "-g -fopenmp --gradus-report --par-report";
+        let flags = "-g -fopenmp --report=full --par-report";
         let report = build(&folder, row, "parallel", flags);
         let carried = "an iteration uses a value of another iteration";
         assert!(!report.contains(carried), "{name}: {report}");

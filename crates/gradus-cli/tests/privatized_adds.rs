@@ -107,7 +107,7 @@ fn privatized_adds_per_chunk() {
     accepts(&at, "cc -O2 packed.c -o serial -lm");
     let said = shell(
         &at,
-        "gradus cc -O2 -g -fopenmp --gradus-report packed.c -o parallel -lm",
+        "gradus cc -O2 -g -fopenmp --report=full packed.c -o parallel -lm",
     );
     let said = text(&said.stdout) + &text(&said.stderr);
     let is_loop = |line: &&str| line.contains("parallel in the reverse pass: the loop in line");
@@ -233,7 +233,7 @@ fn two_phase_adds() {
     accepts(&at, "cc -O2 neighbours.c -o serial");
     let said = shell(
         &at,
-        "gradus cc -O2 -g -fopenmp --gradus-report neighbours.c -o parallel",
+        "gradus cc -O2 -g -fopenmp --report=full neighbours.c -o parallel",
     );
     let said = text(&said.stdout) + &text(&said.stderr);
     let is_loop = |line: &&str| line.contains("parallel in the reverse pass: the loop in line");
@@ -322,7 +322,7 @@ fn two_phase_adds_with_reductions() {
         let said = shell(
             &at,
             &format!(
-                "gradus cc {level} -g -fopenmp --gradus-report --par-report summed.c -o parallel -lm"
+                "gradus cc {level} -g -fopenmp --report=full --par-report summed.c -o parallel -lm"
             ),
         );
         let said = text(&said.stdout) + &text(&said.stderr);
@@ -501,7 +501,7 @@ fn two_phase_indirect_adds() {
     accepts(&at, "cc -O2 mesh.c -o serial");
     let said = shell(
         &at,
-        "gradus cc -O2 -g -fopenmp --gradus-report mesh.c -o parallel",
+        "gradus cc -O2 -g -fopenmp --report=full mesh.c -o parallel",
     );
     let said = text(&said.stdout) + &text(&said.stderr);
     let is_loop = |line: &&str| line.contains("parallel in the reverse pass: the loop in line");

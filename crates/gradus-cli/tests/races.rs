@@ -130,6 +130,7 @@ fn builds_gradient(folder: &Path, fault: Option<Mutant>) {
         inputs: vec![Input::new("program.bc", bytes)],
         task: Task::Calls(CallsTask::default()),
         level: Level::O1,
+        report: false,
         emit: vec![OutputKind::Bitcode],
         options: Options {
             skip_late: true,

@@ -98,7 +98,11 @@ fn the_report_says_which_loops_were_changed() {
     let at = folder("scatter_to_gather-report");
     std::fs::write(at.join("three.c"), THREE).expect("written");
     let gradus = Path::new(env!("CARGO_BIN_EXE_gradus"));
-    let said = output(gradus, &at, "grad three.c -f three --wrt x,y -o three.o");
+    let said = output(
+        gradus,
+        &at,
+        "grad three.c -f three --report=full --wrt x,y -o three.o",
+    );
     assert!(
         said.contains("scatter-to-gather: 1 inner loop of"),
         "{said}"

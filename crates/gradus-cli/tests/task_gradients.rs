@@ -13,7 +13,7 @@ fn build(name: &str, way: &str, flags: &str) -> (PathBuf, String) {
     let at = folder(name);
     write(&at, "it.c", SOURCE);
     let command =
-        format!("gradus cc -g -fopenmp --gradus-report {flags} -D{way} it.c -o parallel -lm");
+        format!("gradus cc -g -fopenmp --report=full {flags} -D{way} it.c -o parallel -lm");
     let said = shell(&at, &command);
     (at, text(&said.stdout) + &text(&said.stderr))
 }

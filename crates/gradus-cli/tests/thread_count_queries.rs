@@ -497,7 +497,7 @@ fn build(name: &str, source: &str, flags: &str) -> (PathBuf, String) {
     let at = folder(name);
     write(&at, "it.c", &(HEAD.to_string() + source));
     accepts(&at, &format!("cc -O2 {flags} it.c -o serial -lm"));
-    let command = format!("gradus cc -O2 -g -fopenmp --gradus-report {flags} it.c -o parallel -lm");
+    let command = format!("gradus cc -O2 -g -fopenmp --report=full {flags} it.c -o parallel -lm");
     let said = shell(&at, &command);
     (at, text(&said.stdout) + &text(&said.stderr))
 }

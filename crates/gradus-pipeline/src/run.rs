@@ -5,8 +5,10 @@
 
 use crate::reports::derivative_record::DerivativeRecord;
 use crate::reports::parallel::{self, ParallelChanges};
+use crate::wire::progress::Progress;
 use crate::wire::reply::{Dump, Outcome, Output, Timing};
-use crate::{Allowance, OutputKind, Reply, Request};
+use crate::wire::report::Report;
+use crate::{Allowance, Reply, Request};
 use gradus_analysis::{Analyses, Pass, Verification};
 use gradus_ir::{Code, Diagnostic, Severity, SourceSpan, Unit};
 use gradus_llvm::Host;
@@ -35,7 +37,7 @@ pub(crate) struct Run<'a> {
     pub request: &'a Request,
     /// The reply so far.
     pub reply: Reply,
-    /// Outputs emitted before the export to LLVM: text form, header, report.
+    /// Outputs emitted before the export to LLVM: text form, header.
     pub early_outputs: Vec<Output>,
     /// The regions raised for differentiation, with outcomes.
     pub raised: Raised,
@@ -44,10 +46,16 @@ pub(crate) struct Run<'a> {
     /// The options of differentiation.
     pub ad_options: gradus_ad::Options,
     clock: &'a mut dyn FnMut() -> u64,
+    progress: &'a mut dyn FnMut(&Progress),
+    step: Progress,
 }
 
 impl<'a> Run<'a> {
-    pub(crate) fn new(request: &'a Request, clock: &'a mut dyn FnMut() -> u64) -> Self {
+    pub(crate) fn new(
+        request: &'a Request,
+        clock: &'a mut dyn FnMut() -> u64,
+        progress: &'a mut dyn FnMut(&Progress),
+    ) -> Self {
         Run {
             request,
             reply: Reply::default(),
@@ -59,7 +67,25 @@ impl<'a> Run<'a> {
             }),
             ad_options: gradus_ad::Options::default(),
             clock,
+            progress,
+            step: Progress::default(),
         }
+    }
+
+    /// Tells the caller the function in work, number `number` of `total` known so far. An empty name stands for the
+    /// whole program.
+    pub(crate) fn begin_subject(&mut self, name: &str, number: usize, total: usize) {
+        self.step.subject = name.to_string();
+        (self.step.number, self.step.total) = (number, total);
+        (self.progress)(&self.step);
+    }
+
+    fn begin_phase(&mut self, name: &str) -> String {
+        let outer = std::mem::replace(&mut self.step.phase, name.to_string());
+        if !name.is_empty() {
+            (self.progress)(&self.step);
+        }
+        outer
     }
 
     /// Runs a pass and records the duration; a pass may run several times.
@@ -69,7 +95,9 @@ impl<'a> Run<'a> {
         work: impl FnOnce(&mut Self) -> Result<T, Stop>,
     ) -> Result<T, Stop> {
         let start = (self.clock)();
+        let outer = self.begin_phase(pass.name);
         let result = work(self);
+        self.begin_phase(&outer);
         let duration = (self.clock)().saturating_sub(start);
         match self.reply.timings.iter_mut().find(|t| t.pass == pass.name) {
             Some(known) => known.duration += duration,
@@ -147,26 +175,16 @@ impl<'a> Run<'a> {
         pass.switch.is_some_and(|switch| self.is_off(switch))
     }
 
-    /// Returns true if the request asks for the parallel report.
-    pub(crate) fn has_parallel_report(&self) -> bool {
-        self.request.emit.contains(&OutputKind::ParallelReport)
-    }
-
-    /// Appends the outcome of each region, by source line, to the parallel report, if requested.
+    /// Appends the outcome of each parallel region to the report, if requested.
     pub(crate) fn add_parallel_report(
         &mut self,
         unit: &Unit,
         raised: &Raised,
         changes: &ParallelChanges,
     ) {
-        if !self.has_parallel_report() {
-            return;
-        }
-        let bytes = parallel::text(unit, raised, changes).into_bytes();
-        let kind = OutputKind::ParallelReport;
-        match self.early_outputs.iter_mut().find(|o| o.kind == kind) {
-            Some(output) => output.bytes.extend(bytes),
-            None => self.early_outputs.push(Output { kind, bytes }),
+        if self.request.report {
+            let regions = parallel::reports(unit, raised, changes);
+            self.reply.report.parallel_regions.extend(regions);
         }
     }
 
@@ -229,6 +247,7 @@ impl<'a> Run<'a> {
             self.reply.outcome = Outcome::Refused;
             self.reply.outputs.clear();
             self.reply.derivatives.clear();
+            self.reply.report = Report::default();
         }
         self.reply
     }

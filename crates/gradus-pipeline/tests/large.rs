@@ -122,6 +122,7 @@ fn long_derivatives_are_split() {
             inputs: vec![Input::new("test.bc", bitcode(&source, &["-O0"]))],
             task: grad(std::slice::from_ref(&wish)),
             level: Level::O0,
+            report: true,
             emit: vec![OutputKind::Object, OutputKind::Header],
             options: Options {
                 verify_each: true,

@@ -32,6 +32,7 @@ fn calls_and_loops_are_left_to_the_optimiser() {
         )],
         task: Task::RestructureAll,
         level: Level::O2,
+        report: false,
         emit: vec![OutputKind::Object],
         options: Options {
             verify_each: true,

@@ -5,12 +5,13 @@
 //! (in case the parent exits) and core files, before reading the request: [`child_limits`] parses the
 //! limits. A crashed child leaves a reproducer ([`crate::reproducer`]).
 
+use crate::progress::ProgressSink;
 use crate::settings::{Limits, Settings};
 use crate::{files, reproducer};
 use gradus_ir::{Code, Diagnostic};
-use gradus_pipeline::{Input, Outcome, Reply, Request, Task, from_bytes, to_bytes};
+use gradus_pipeline::{Input, Outcome, Progress, Reply, Request, Task, from_bytes, to_bytes};
 use std::ffi::OsString;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
@@ -25,6 +26,14 @@ const SIGKILL: i32 = 9;
 pub fn child_limits(args: &[OsString]) -> Option<(u64, u64)> {
     let number = |i: usize| args.get(i)?.to_str()?.parse().ok();
     Some((number(0)?, number(1)?))
+}
+
+/// The third argument of a child that tells its progress on standard error.
+const TELL_PROGRESS: &str = "progress";
+
+/// Returns true if the child's arguments ask for its progress on standard error, as lines of [`Progress`].
+pub fn child_tells_progress(args: &[OsString]) -> bool {
+    args.get(2).is_some_and(|word| word == TELL_PROGRESS)
 }
 
 /// Compiles in a child process. A crash or an exceeded limit is a diagnostic in the reply.
@@ -109,15 +118,21 @@ fn run(settings: &Settings, request: &Request) -> Result<ChildOutcome, Diagnosti
     let broken = |e: std::io::Error| cannot(e.to_string());
     let bytes = to_bytes(request).map_err(|e| cannot(e.to_string()))?;
     let limits = settings.limits;
-    let mut child = Command::new(&settings.child)
+    let _running = settings.progress.begin("read", "");
+    let mut command = Command::new(&settings.child);
+    command
         .arg(limits.memory_bytes.to_string())
-        .arg(limits.time.as_secs().saturating_add(2).to_string())
+        .arg(limits.time.as_secs().saturating_add(2).to_string());
+    if settings.progress.is_watched() {
+        command.arg(TELL_PROGRESS);
+    }
+    let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .map_err(|e| cannot_start(settings, &e))?;
-    let talk = ChildPipes::begin(&mut child, bytes);
+    let talk = ChildPipes::begin(&mut child, bytes, &settings.progress);
     let in_time = talk.wait(limits.time);
     if !in_time {
         // A child that has just exited cannot be killed.
@@ -148,7 +163,7 @@ struct ChildPipes {
 }
 
 impl ChildPipes {
-    fn begin(child: &mut Child, request: Vec<u8>) -> ChildPipes {
+    fn begin(child: &mut Child, request: Vec<u8>, progress: &ProgressSink) -> ChildPipes {
         let (finished, done) = mpsc::channel();
         if let Some(mut stdin) = child.stdin.take() {
             std::thread::spawn(move || {
@@ -158,6 +173,7 @@ impl ChildPipes {
         }
         let out = child.stdout.take();
         let said = child.stderr.take();
+        let progress = progress.clone();
         ChildPipes {
             done,
             out: std::thread::spawn(move || {
@@ -166,7 +182,7 @@ impl ChildPipes {
                 let _ = finished.send(());
                 bytes
             }),
-            said: std::thread::spawn(move || all(said)),
+            said: std::thread::spawn(move || messages(said, &progress)),
         }
     }
 
@@ -189,6 +205,26 @@ fn all(from: Option<impl Read>) -> Vec<u8> {
     if let Some(mut from) = from {
         // Bytes read before an error are kept.
         let _ = from.read_to_end(&mut bytes);
+    }
+    bytes
+}
+
+/// Returns the child's messages; lines with a step of progress go to `progress`.
+fn messages(from: Option<impl Read>, progress: &ProgressSink) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let Some(from) = from else { return bytes };
+    let mut from = BufReader::new(from);
+    let mut line = Vec::new();
+    // Messages read before an error are kept.
+    while from
+        .read_until(b'\n', &mut line)
+        .is_ok_and(|count| count > 0)
+    {
+        match Progress::parse(String::from_utf8_lossy(&line).trim_end()) {
+            Some(step) => progress.tell(&step),
+            None => bytes.extend_from_slice(&line),
+        }
+        line.clear();
     }
     bytes
 }

@@ -47,7 +47,8 @@ pub fn dev(settings: &Settings, what: &Dev) -> Result<Reply, Diagnostic> {
         },
         inputs: vec![Input::new(what.file.display().to_string(), source.module)],
         level: source.level,
-        emit: vec![OutputKind::Object, OutputKind::Report],
+        emit: vec![OutputKind::Object],
+        report: true,
     };
     Ok(child::compile(settings, &request))
 }

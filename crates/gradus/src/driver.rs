@@ -16,6 +16,7 @@ use crate::module_scan::{calls_openmp, has_interface_symbol, has_markers};
 use crate::objects::fat_objects::{self, CarriedModule};
 use crate::{Language, Settings, child, dependencies, job_execution, link, runtime, words};
 use gradus_ir::{Code, Diagnostic, Severity};
+use gradus_pipeline::report::Report;
 use gradus_pipeline::{
     CallsTask, Input, Level, Options, Outcome, OutputKind, ParallelTarget, Reply, Request, Task,
 };
@@ -49,12 +50,10 @@ pub struct DriverOutcome {
     pub remarks: Vec<String>,
     /// Gradus's diagnostics.
     pub diagnostics: Vec<Diagnostic>,
-    /// Derivative reports of the modules.
-    pub reports: Vec<String>,
-    /// Parallel reports of the modules.
-    pub regions: Vec<String>,
-    /// Kernel reports of the modules.
-    pub kernels: Vec<String>,
+    /// The text for standard output, apart from reports.
+    pub printed: String,
+    /// The report on all modules.
+    pub report: Report,
 }
 
 /// Runs a driver's command line.
@@ -419,11 +418,8 @@ impl Session<'_> {
                 }),
             },
             level: halves.level,
-            emit: vec![
-                OutputKind::Bitcode,
-                OutputKind::Report,
-                OutputKind::ParallelReport,
-            ],
+            emit: vec![OutputKind::Bitcode],
+            report: true,
             options: Options {
                 parallel,
                 skip_late: true,
@@ -436,11 +432,8 @@ impl Session<'_> {
     }
 
     /// Returns the bitcode of a reply, and records diagnostics and reports.
-    fn bitcode(&mut self, reply: Reply) -> Option<Vec<u8>> {
-        let report = reply.text(OutputKind::Report).map(String::from);
-        self.driven.reports.extend(report);
-        let regions = reply.text(OutputKind::ParallelReport).map(String::from);
-        self.driven.regions.extend(regions);
+    fn bitcode(&mut self, mut reply: Reply) -> Option<Vec<u8>> {
+        (self.driven.report).append(std::mem::take(&mut reply.report));
         let bytes = reply.output(OutputKind::Bitcode).map(<[u8]>::to_vec);
         self.driven.diagnostics.extend(reply.diagnostics);
         bytes.filter(|_| reply.outcome == Outcome::Ok)

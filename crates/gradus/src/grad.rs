@@ -11,6 +11,7 @@ use crate::files::{self, Content, Outputs, Scratch};
 use crate::job_execution::run_compiler;
 use crate::linker_flags::is_for_the_linker;
 use crate::module_scan::is_parallel;
+use crate::report::{self, Document, Wanted};
 pub use crate::shared_library::Entry;
 use crate::shared_library::{self, Parts};
 use crate::source::{self, CompilerOptions};
@@ -55,6 +56,8 @@ pub struct Grad {
     pub entry: Entry,
     /// The file for the signatures of the functions and derivatives, as JSON.
     pub signature: Option<PathBuf>,
+    /// The reports.
+    pub reports: Vec<Wanted>,
     /// Flags of the user's compiler; of nvcc for CUDA, of rustc or `cargo rustc` for Rust.
     pub flags: Vec<String>,
     /// Options of the passes.
@@ -75,8 +78,8 @@ pub struct GradOutcome {
     pub done: bool,
     /// The files written.
     pub files: Vec<PathBuf>,
-    /// The report.
-    pub report: Option<String>,
+    /// The reports for standard output.
+    pub report: String,
     /// All diagnostics.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -107,12 +110,8 @@ fn run(settings: &Settings, what: &Grad, graded: &mut GradOutcome) -> Result<(),
         inputs: program.inputs,
         task: Task::Grad(what.task.clone()),
         level: source.level,
-        emit: vec![
-            OutputKind::Bitcode,
-            OutputKind::Gir,
-            OutputKind::Header,
-            OutputKind::Report,
-        ],
+        report: true,
+        emit: vec![OutputKind::Bitcode, OutputKind::Gir, OutputKind::Header],
         options: Options {
             skip_late: true,
             callable_primals: what.emit == Emit::Shared,
@@ -132,8 +131,8 @@ fn run(settings: &Settings, what: &Grad, graded: &mut GradOutcome) -> Result<(),
         refuse_zeros(&mut graded.diagnostics);
         return Ok(());
     }
-    graded.report = reply.text(OutputKind::Report).map(String::from);
-    let outputs = outputs(
+    let document = Document::new(std::mem::take(&mut reply.report));
+    let mut outputs = outputs(
         what,
         &reply,
         &source.library,
@@ -141,7 +140,14 @@ fn run(settings: &Settings, what: &Grad, graded: &mut GradOutcome) -> Result<(),
         (&derived, &result),
         (settings, &scratch),
     )?;
+    let printed = report::render_all(
+        &what.reports,
+        &document,
+        &page_name(what, &source.library),
+        &mut outputs,
+    );
     outputs.commit(&settings.leftovers)?;
+    graded.report = printed;
     graded.files = outputs.paths();
     graded.done = true;
     Ok(())
@@ -169,6 +175,7 @@ fn outputs(
     let output = what.output.clone();
     let output = output.unwrap_or_else(|| default_output(what, library));
     let made = |kind| reply.output(kind).unwrap_or_default();
+    let _running = settings.progress.begin("generate code", "");
     let bytes = match what.emit {
         Emit::Gir => made(OutputKind::Gir).to_vec(),
         Emit::Header => made(OutputKind::Header).to_vec(),
@@ -234,6 +241,13 @@ fn compiler_options(emit: Emit) -> &'static [&'static str] {
         Emit::Object | Emit::Gir | Emit::Header => source::OBJECT,
         Emit::Shared => &["-c", "-fPIC"],
     }
+}
+
+/// Returns the path that names a page by its stem: the output, unless a device.
+fn page_name(what: &Grad, library: &Option<PathBuf>) -> PathBuf {
+    let output = what.output.clone();
+    let output = output.filter(|output| !files::is_special_file(output));
+    output.unwrap_or_else(|| default_output(what, library.as_deref()))
 }
 
 fn default_output(what: &Grad, library: Option<&Path>) -> PathBuf {

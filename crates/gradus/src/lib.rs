@@ -6,12 +6,13 @@
 //!
 //! Layers, from below; a module imports only from modules before it:
 //!
-//! - [`TempFolders`], [`files`], [`Record`], [`Settings`]: external state.
+//! - [`TempFolders`], [`files`], [`Record`], [`ProgressSink`], [`Settings`]: external state.
 //! - [`response_files`], [`clang_jobs`], `dependencies`, `job_execution`, [`compilation`]: the compilers' jobs, their runs, their halves.
 //! - `module_scan`, [`objects`], `words`: contents of modules, objects and sources.
 //! - [`reproducer`], [`child`]: the process that runs the passes.
 //! - [`source`], `rustc`, `link`, `runtime`, [`driver`], [`nvcc`]: one source, one link, one command line.
 //! - `fortran_descriptor`, `linker_flags`, `signature`, `shared_library`: libraries of derivatives, and their callers.
+//! - [`report`]: the forms of the report.
 //! - [`program`], [`mod@grad`], [`mod@check`], [`mod@dev`]: derivatives by name.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
@@ -35,6 +36,8 @@ mod module_scan;
 pub mod nvcc;
 pub mod objects;
 pub mod program;
+mod progress;
+pub mod report;
 pub mod reproducer;
 mod request_record;
 pub mod response_files;
@@ -49,8 +52,9 @@ mod temp_files;
 mod words;
 
 pub use crate::temp_files::TempFolders;
-pub use child::child_limits;
+pub use child::{child_limits, child_tells_progress};
 pub use gradus_ir::{Code, Diagnostic, Label, Severity, SourceSpan, with_code_digits};
 pub use gradus_pipeline as pipeline;
+pub use progress::ProgressSink;
 pub use request_record::Record;
 pub use settings::{Language, Limits, Settings};

@@ -249,11 +249,8 @@ fn derive(
             elsewhere: symbols_of_unmerged_objects(candidates, parts),
         }),
         level: compilation::level(leader),
-        emit: vec![
-            OutputKind::Bitcode,
-            OutputKind::Report,
-            OutputKind::ParallelReport,
-        ],
+        emit: vec![OutputKind::Bitcode],
+        report: true,
         options: Options {
             parallel: parts.iter().any(|(_, part)| is_parallel(&part.bitcode)),
             skip_late: true,

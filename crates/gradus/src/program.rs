@@ -40,6 +40,9 @@ pub fn open_all(
     }
     let mut program: Option<Program> = None;
     for file in files {
+        let _running = settings
+            .progress
+            .begin("compile", &file.display().to_string());
         let mut source = open(settings, file, wanted, scratch, derived)?;
         let module = std::mem::take(&mut source.module);
         let input = Input::new(file.display().to_string(), module);

@@ -158,6 +158,7 @@ mod tests {
             program: "gradus".into(),
             child: "gradus".into(),
             limits: Default::default(),
+            progress: Default::default(),
             leftovers: Default::default(),
             command: vec!["gradus".into(), "grad".into()],
             record: None,

@@ -1,6 +1,7 @@
 //! External state as data, since nothing in this crate reads environment or clock.
 
 use crate::files::Scratch;
+use crate::progress::ProgressSink;
 use crate::request_record::Record;
 use crate::temp_files::TempFolders;
 use gradus_ir::{Code, Diagnostic};
@@ -78,6 +79,8 @@ pub struct Settings {
     pub limits: Limits,
     /// Folders to remove if the run is terminated early.
     pub leftovers: TempFolders,
+    /// The receiver of progress.
+    pub progress: ProgressSink,
     /// The command line, for bug reports.
     pub command: Vec<String>,
     /// The record of requests to the compiling process, for a bug report.

@@ -2,7 +2,7 @@
 //! `docs/signature.md` states the format.
 
 use crate::shared_library::{Entry, entry_name};
-use gradus_pipeline::{Argument, Derivative, DescriptorKind, Mode, Role};
+use gradus_pipeline::{Argument, Derivative, DescriptorKind, Mode};
 use serde_json::{Value, json};
 
 /// The version of the format: incremented by a change that a reader must know.
@@ -37,11 +37,11 @@ fn function(derivative: &Derivative, entry: Entry) -> Value {
 /// Describes a derivative.
 fn derived(derivative: &Derivative, entry: Entry) -> Value {
     let one = |argument: &Argument| {
-        let (role, of) = role(argument.role);
+        let (role, of) = argument.role.name_and_argument();
         json!({ "name": argument.name, "type": argument.c_type, "role": role, "of": of })
     };
     let results = derivative.results.iter().map(|part| {
-        let (role, of) = role(part.role);
+        let (role, of) = part.role.name_and_argument();
         json!({ "name": part.name, "type": part.c_type, "role": role, "of": of })
     });
     json!({
@@ -97,17 +97,4 @@ fn element(c_type: &str) -> Option<&str> {
     let pointee = pointee.strip_prefix("const ").unwrap_or(pointee);
     let is_other = pointee.contains('*') || pointee.starts_with("struct ") || pointee == "void";
     (!is_other).then_some(pointee)
-}
-
-/// Returns the name of a role, and the index of the primal's argument that the role refers to.
-fn role(role: Role) -> (&'static str, Option<usize>) {
-    match role {
-        Role::Inactive(i) => ("inactive", Some(i)),
-        Role::Active(i) => ("active", Some(i)),
-        Role::Shadow(i, _) => ("shadow", Some(i)),
-        Role::Cotangent(_) => ("cotangent", None),
-        Role::PrimalResult => ("primal result", None),
-        Role::ResultTangent(_) => ("result tangent", None),
-        Role::Adjoint(i, _) => ("adjoint", Some(i)),
-    }
 }

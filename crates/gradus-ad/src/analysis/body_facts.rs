@@ -34,6 +34,7 @@ pub use crate::analysis::body_facts::early_availability::EarlyLength;
 pub(crate) use crate::analysis::body_facts::exclusive_adds::is_allocated_in_iteration;
 pub(crate) use crate::analysis::body_facts::forward_slice::forward_slice;
 pub(crate) use crate::analysis::body_facts::loop_info::trips;
+pub use crate::analysis::body_facts::overwritten_loads::Clobber;
 pub use crate::analysis::body_facts::recomputable_loops::RecomputableLoop;
 
 /// A float in a bit range of an integer.

@@ -1,14 +1,14 @@
 //! Report of one derivative: active values, saved values with reasons, and cost.
 
-use crate::analysis::body_facts::BodyFacts;
+use crate::analysis::body_facts::{BodyFacts, Clobber};
 use crate::analysis::forward_value::{Availability, Node, defining_region};
 use crate::analysis::program_facts::ProgramFacts;
 use crate::emit::parallel_loops::ParallelLoop;
 use crate::tape::plan::{SaveLocation, TapePlan};
 use crate::tape::remat::source;
 use gradus_ir::externals::{ExternalFn, IntFn};
-use gradus_ir::{BinaryOp, Body, Definition, Op, OpKind, Region, SourceSpan, Unit, Value};
-use std::collections::HashMap;
+use gradus_ir::{BinaryOp, Body, Definition, LocId, Op, OpKind, Region, SourceSpan, Unit, Value};
+use std::collections::{BTreeMap, HashMap};
 
 /// A value saved on the tape.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,15 +19,92 @@ pub struct SavedValue {
     pub description: String,
     /// Bytes per save.
     pub bytes: u64,
-    /// Number of saves: the trip counts of the loops in which the value varies, outermost first, in the
-    /// program's terms.
-    pub trip_counts: Vec<String>,
+    /// The loops in which the value varies, outermost first; the product of the trip counts is the number of
+    /// saves.
+    pub loops: Vec<SavingLoop>,
     /// Total bytes, by the plan's estimate of trip counts.
     pub total_bytes: f64,
     /// Save location: `slot`, `array` or `frame`.
     pub place: &'static str,
     /// Reason for saving instead of recomputing.
-    pub reason: String,
+    pub reason: SaveReason,
+    /// The reason as text, with the clobbering op.
+    pub reason_text: String,
+    /// Source location of the op that overwrites or frees the memory, for a clobbered load.
+    pub clobber: Option<SourceSpan>,
+}
+
+/// A dimension of the saves of a value: a loop, or the length of a copied array.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SavingLoop {
+    /// Source location of the loop; `None` for the length of an array.
+    pub span: Option<SourceSpan>,
+    /// The trip count in the program's terms.
+    pub trips: String,
+    /// The plan's estimate of the trip count.
+    pub estimate: f64,
+}
+
+/// The reason for which a value is saved instead of recomputed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SaveReason {
+    /// A later op may overwrite the memory.
+    Overwritten,
+    /// A later op may free the memory.
+    Freed,
+    /// The caller may change the memory between the passes.
+    CallerWrites,
+    /// The load cannot be repeated.
+    UnrepeatableLoad,
+    /// Recomputation costs more.
+    CheaperToSave,
+    /// Calls are not recomputed.
+    Call,
+    /// The address of a stack allocation.
+    StackAddress,
+    /// The result of a loop.
+    LoopResult,
+    /// The result of a branch.
+    BranchResult,
+    /// A value that changes in each iteration.
+    LoopCarried,
+    /// Known only in the forward pass, such as a trip count or a callee's tape.
+    ForwardPassOnly,
+    /// Not recomputable for another reason.
+    NotRecomputable,
+}
+
+impl SaveReason {
+    /// Returns the reason as text, without the clobbering op.
+    fn text(self) -> &'static str {
+        match self {
+            SaveReason::Overwritten => "overwritten later",
+            SaveReason::Freed => "freed later",
+            SaveReason::CallerWrites => "the caller may overwrite the memory",
+            SaveReason::UnrepeatableLoad => "the load cannot be repeated",
+            SaveReason::CheaperToSave => "cheaper to save than to recompute",
+            SaveReason::Call => "calls are not recomputed",
+            SaveReason::StackAddress => "address of a stack allocation",
+            SaveReason::LoopResult => "result of a loop",
+            SaveReason::BranchResult => "result of a branch",
+            SaveReason::LoopCarried => "changes in each iteration",
+            SaveReason::ForwardPassOnly => "known only in the forward pass",
+            SaveReason::NotRecomputable => "not recomputable",
+        }
+    }
+}
+
+/// Cost and activity of a source line.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LineCost {
+    /// Estimated number of executed operations in the primal.
+    pub primal: f64,
+    /// Estimated number of executed operations in the derivative.
+    pub derivative: f64,
+    /// Number of active float values.
+    pub active: usize,
+    /// Number of float values.
+    pub floats: usize,
 }
 
 /// Decisions about one derivative.
@@ -43,6 +120,8 @@ pub struct Report {
     pub ops: (usize, usize),
     /// The counts of `ops` weighted with the trip counts of enclosing loops, by the plan's estimate.
     pub runs: (f64, f64),
+    /// Cost and activity by file and line of the user; ops without a line are left out.
+    pub lines: BTreeMap<(String, u32), LineCost>,
     /// Number of pointers whose activity is tested at run time.
     pub runtime_activity_tests: usize,
     /// Recomputed loops, and whether the forward pass omits the loop.
@@ -94,8 +173,8 @@ impl Report {
                 .count();
         }
         let (own, derived) = (
-            count_arithmetic(unit, body),
-            count_arithmetic(unit, derivative),
+            ArithmeticCount::of(unit, body),
+            ArithmeticCount::of(unit, derivative),
         );
         Report {
             function: unit.functions[facts.func].name.clone(),
@@ -105,8 +184,9 @@ impl Report {
                 .iter()
                 .map(|node| saved_value(unit, facts, plan, *node))
                 .collect(),
-            ops: (own.0, derived.0),
-            runs: (own.1, derived.1),
+            ops: (own.ops, derived.ops),
+            runs: (own.total, derived.total),
+            lines: line_costs(unit, facts, &own, &derived),
             runtime_activity_tests: asked,
             recomputed_loops: (facts.recomputed_loops().keys())
                 .map(|lp| {
@@ -186,9 +266,20 @@ fn saved_value(unit: &Unit, facts: &BodyFacts<'_>, plan: &TapePlan, node: Node) 
         Node::SnapshotBlock(_) => "address of a snapshot".to_string(),
         Node::LastFrame(_) => "frame of the last iteration".to_string(),
     };
-    let why = match source(unit, facts, node) {
-        Availability::Recompute { .. } => "cheaper to save than to recompute".to_string(),
-        _ => reason_for_saving(unit, facts, node),
+    let (reason, clobber) = match source(unit, facts, node) {
+        Availability::Recompute { .. } => (SaveReason::CheaperToSave, None),
+        _ => reason_for_saving(facts, node),
+    };
+    let load = match node {
+        Node::Primal(value) | Node::Shadow(value) => facts.body.def_op(value),
+        Node::Snapshot(number) => facts.snapshots[number].loads.first().copied(),
+        _ => None,
+    };
+    let reason_text = match (reason, load) {
+        (SaveReason::Overwritten | SaveReason::Freed, Some(load)) => {
+            facts.describe_clobber(unit, load)
+        }
+        _ => reason.text().to_string(),
     };
     let place = match plan.locations.get(&node) {
         Some(SaveLocation::Array(_) | SaveLocation::BlockElement(_)) => "array",
@@ -196,28 +287,39 @@ fn saved_value(unit: &Unit, facts: &BodyFacts<'_>, plan: &TapePlan, node: Node) 
         _ => "slot",
     };
     let bytes = facts.saved_bytes(unit, node, facts.width as u32);
-    let loops = defining_region(facts, node).map_or(Vec::new(), |region| {
+    let varying = defining_region(facts, node).map_or(Vec::new(), |region| {
         facts.loops_within_recomputed(region, facts.varying_loops(node))
     });
-    let mut times: Vec<String> = loops
+    let mut loops: Vec<SavingLoop> = varying
         .iter()
-        .map(|l| trip_count_text(unit, facts, *l))
+        .map(|l| SavingLoop {
+            span: unit.span(facts.body.ops[*l].loc),
+            trips: trip_count_text(unit, facts, *l),
+            estimate: facts.trips(unit, *l),
+        })
         .collect();
     let runs = |loops: &[Op]| -> f64 { loops.iter().map(|l| facts.trips(unit, *l)).product() };
-    let mut total_bytes = bytes as f64 * runs(&loops);
+    let mut total_bytes = bytes as f64 * runs(&varying);
     if let Node::Snapshot(number) = node {
-        times.push("array length".to_string());
         let all = runs(&facts.varying_loops(node));
-        total_bytes = 8.0 * facts.snapshot_float_count(unit, number) * runs(&loops) / all;
+        let length = 8.0 * facts.snapshot_float_count(unit, number) / all;
+        loops.push(SavingLoop {
+            span: None,
+            trips: "array length".to_string(),
+            estimate: length / (bytes as f64).max(1.0),
+        });
+        total_bytes = length * runs(&varying);
     }
     SavedValue {
         span: unit.span(facts.location(node)),
         description: what,
         bytes,
-        trip_counts: times,
+        loops,
         total_bytes,
         place,
-        reason: why,
+        reason,
+        reason_text,
+        clobber: clobber.and_then(|op| unit.span(facts.body.ops[op].loc)),
     }
 }
 
@@ -231,26 +333,34 @@ fn describe(unit: &Unit, facts: &BodyFacts<'_>, value: gradus_ir::Value) -> Stri
     }
 }
 
-fn reason_for_saving(unit: &Unit, facts: &BodyFacts<'_>, node: Node) -> String {
+/// Returns the reason for saving a value that cannot be recomputed, and the op that clobbers a load.
+fn reason_for_saving(facts: &BodyFacts<'_>, node: Node) -> (SaveReason, Option<Op>) {
     let value = match node {
         Node::Primal(value) | Node::Shadow(value) => value,
-        Node::Snapshot(number) => {
-            return facts.describe_clobber(unit, facts.snapshots[number].loads[0]);
-        }
-        _ => return "known only in the forward pass".to_string(),
+        Node::Snapshot(number) => return clobber_reason(facts, facts.snapshots[number].loads[0]),
+        _ => return (SaveReason::ForwardPassOnly, None),
     };
     let Some(op) = facts.body.def_op(value) else {
-        return "changes in each iteration".to_string();
+        return (SaveReason::LoopCarried, None);
     };
-    let why = match facts.body.kind(op) {
-        OpKind::Load(_) => return facts.describe_clobber(unit, op),
-        OpKind::Call(_) => "calls are not recomputed",
-        OpKind::Alloca(_) => "address of a stack allocation",
-        OpKind::For { .. } | OpKind::Loop { .. } => "result of a loop",
-        OpKind::If | OpKind::Switch(_) => "result of a branch",
-        _ => "not recomputable",
+    let reason = match facts.body.kind(op) {
+        OpKind::Load(_) => return clobber_reason(facts, op),
+        OpKind::Call(_) => SaveReason::Call,
+        OpKind::Alloca(_) => SaveReason::StackAddress,
+        OpKind::For { .. } | OpKind::Loop { .. } => SaveReason::LoopResult,
+        OpKind::If | OpKind::Switch(_) => SaveReason::BranchResult,
+        _ => SaveReason::NotRecomputable,
     };
-    why.to_string()
+    (reason, None)
+}
+
+fn clobber_reason(facts: &BodyFacts<'_>, load: Op) -> (SaveReason, Option<Op>) {
+    match facts.clobber_of(load) {
+        Some(Clobber::Overwritten(op)) => (SaveReason::Overwritten, Some(op)),
+        Some(Clobber::Freed(op)) => (SaveReason::Freed, Some(op)),
+        Some(Clobber::CallerWrites) => (SaveReason::CallerWrites, None),
+        None => (SaveReason::UnrepeatableLoad, None),
+    }
 }
 
 /// Returns the trip count of a loop in the program's terms: a constant, an argument's name, or the line of
@@ -311,30 +421,88 @@ fn affine_text(unit: &Unit, facts: &BodyFacts<'_>, value: Value) -> Option<Strin
     None
 }
 
-/// Returns the number of arithmetic ops and math calls in a body: static, and weighted with the plan's
-/// estimate of trip counts.
-fn count_arithmetic(unit: &Unit, body: &Body) -> (usize, f64) {
-    let mut weights: HashMap<Region, f64> = HashMap::from([(body.root(), 1.0)]);
-    let (mut count, mut runs) = (0, 0.0);
-    for op in body.walk(body.root()) {
-        let weight = body.parent(op).and_then(|r| weights.get(&r).copied());
-        let weight = weight.unwrap_or(1.0);
-        for &region in body.op_regions(op) {
-            weights.insert(
-                region,
-                weight * crate::analysis::body_facts::trips(unit, body, op),
-            );
-        }
-        let counts = match body.kind(op) {
-            OpKind::Binary(op) => op.is_float(),
-            OpKind::FNeg => true,
-            OpKind::Call(_) => matches!(unit.known_callee(body, op), Some(ExternalFn::Math(_))),
-            _ => false,
+/// The arithmetic ops and math calls of a body.
+struct ArithmeticCount {
+    /// The static count.
+    ops: usize,
+    /// The count weighted with the plan's estimate of trip counts, by source location.
+    runs: HashMap<Option<LocId>, f64>,
+    /// The sum of `runs`, in program order.
+    total: f64,
+}
+
+impl ArithmeticCount {
+    fn of(unit: &Unit, body: &Body) -> ArithmeticCount {
+        let mut weights: HashMap<Region, f64> = HashMap::from([(body.root(), 1.0)]);
+        let mut counted = ArithmeticCount {
+            ops: 0,
+            runs: HashMap::new(),
+            total: 0.0,
         };
-        if counts {
-            count += 1;
-            runs += weight;
+        for op in body.walk(body.root()) {
+            let weight = body.parent(op).and_then(|r| weights.get(&r).copied());
+            let weight = weight.unwrap_or(1.0);
+            for &region in body.op_regions(op) {
+                weights.insert(
+                    region,
+                    weight * crate::analysis::body_facts::trips(unit, body, op),
+                );
+            }
+            let counts = match body.kind(op) {
+                OpKind::Binary(op) => op.is_float(),
+                OpKind::FNeg => true,
+                OpKind::Call(_) => {
+                    matches!(unit.known_callee(body, op), Some(ExternalFn::Math(_)))
+                }
+                _ => false,
+            };
+            if counts {
+                counted.ops += 1;
+                counted.total += weight;
+                *counted.runs.entry(body.ops[op].loc).or_default() += weight;
+            }
+        }
+        counted
+    }
+}
+
+/// Returns cost and activity by line of the user.
+fn line_costs(
+    unit: &Unit,
+    facts: &BodyFacts<'_>,
+    primal: &ArithmeticCount,
+    derivative: &ArithmeticCount,
+) -> BTreeMap<(String, u32), LineCost> {
+    let body = facts.body;
+    let mut by_location: HashMap<Option<LocId>, LineCost> = HashMap::new();
+    for op in body.walk(body.root()) {
+        let is_float = |v: &&Value| unit.types.float_kind(body.ty(**v)).is_some();
+        for &value in body.results(op).iter().filter(is_float) {
+            let line = by_location.entry(body.ops[op].loc).or_default();
+            line.floats += 1;
+            line.active += usize::from(facts.is_active(value));
         }
     }
-    (count, runs)
+    for (loc, runs) in &primal.runs {
+        by_location.entry(*loc).or_default().primal += runs;
+    }
+    for (loc, runs) in &derivative.runs {
+        by_location.entry(*loc).or_default().derivative += runs;
+    }
+    // A fixed order: sums of floats depend on it.
+    let mut by_location: Vec<_> = by_location.into_iter().collect();
+    by_location.sort_by_key(|(loc, _)| *loc);
+    let mut lines: BTreeMap<(String, u32), LineCost> = BTreeMap::new();
+    for (loc, cost) in by_location {
+        let Some(span) = unit.span(loc) else {
+            continue;
+        };
+        let span = span.called_at.as_deref().unwrap_or(&span);
+        let line = lines.entry((span.file.clone(), span.line)).or_default();
+        line.primal += cost.primal;
+        line.derivative += cost.derivative;
+        line.active += cost.active;
+        line.floats += cost.floats;
+    }
+    lines
 }

@@ -6,7 +6,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
-use gradus::pipeline::compile_bytes;
+use gradus::pipeline::{Progress, compile_bytes};
 use rlimit::Resource;
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     }
     let thread = std::thread::Builder::new()
         .stack_size(STACK_BYTES)
-        .spawn(serve);
+        .spawn(move || serve(gradus::child_tells_progress(&args)));
     let served = thread.ok().and_then(|t| t.join().ok());
     match served {
         Some(Ok(())) => ExitCode::SUCCESS,
@@ -53,12 +53,18 @@ fn set_limits(memory_bytes: u64, seconds: u64) {
     }
 }
 
-fn serve() -> std::io::Result<()> {
+fn serve(tells_progress: bool) -> std::io::Result<()> {
     let mut request = Vec::new();
     std::io::stdin().lock().read_to_end(&mut request)?;
     let start = Instant::now();
     let mut clock = || u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-    let reply = compile_bytes(&request, &mut clock);
+    let mut tell = |step: &Progress| {
+        if tells_progress {
+            // A parent that no longer reads is no reason to stop.
+            let _ = std::io::stderr().lock().write_all(step.line().as_bytes());
+        }
+    };
+    let reply = compile_bytes(&request, &mut clock, &mut tell);
     let reply = reply.map_err(|e| std::io::Error::other(e.to_string()))?;
     let mut out = std::io::stdout().lock();
     out.write_all(&reply)?;

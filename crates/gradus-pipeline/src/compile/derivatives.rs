@@ -210,7 +210,7 @@ fn finalize_tape_sizes(
     calls::emit_size_functions(unit, roots, &bytes_of)
 }
 
-/// Emits header, report and text form, and describes the derivatives in the reply.
+/// Emits header and text form, and describes the derivatives in the reply.
 fn describe(run: &mut Run<'_>, unit: &Unit, requests: &Requests, made: &[Vec<DerivativeRecord>]) {
     let of_wrapped = |wrapped: &WrappedDerivative| {
         let mut roots = requests.roots.list.iter();
@@ -225,10 +225,12 @@ fn describe(run: &mut Run<'_>, unit: &Unit, requests: &Requests, made: &[Vec<Der
         }
     };
     run.reply.derivatives = requests.wrapped.iter().map(of_wrapped).collect();
+    if run.request.report {
+        run.reply.report.derivatives = derivative::reports(unit, made, &run.reply.derivatives);
+    }
     for &kind in &run.request.emit {
         let text = match kind {
             OutputKind::Header => header(&run.reply.derivatives),
-            OutputKind::Report => derivative::report(unit, made),
             OutputKind::Gir => bodies(unit, made),
             _ => continue,
         };

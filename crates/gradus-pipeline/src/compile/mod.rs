@@ -11,6 +11,7 @@ use crate::stages::import::has_parallel_code;
 use crate::stages::{emit, final_llvm, parse};
 use crate::switches;
 use crate::wire::codec;
+use crate::wire::progress::Progress;
 use crate::wire::reply::FunctionInfo;
 use crate::{ParallelTarget, Reply, Request, Task};
 use gradus_ir::externals::{ExternalFn, SystemFn, lookup};
@@ -19,28 +20,34 @@ use gradus_llvm::Host;
 
 /// Carries out a request. Never panics on input accepted by LLVM, and never returns partial output.
 pub fn compile(request: &Request) -> Reply {
-    compile_timed(request, &mut || 0)
+    compile_watched(request, &mut || 0, &mut |_| {})
 }
 
-/// Like [`compile`], with timings by the caller's clock (nanoseconds by convention).
-pub fn compile_timed(request: &Request, clock: &mut dyn FnMut() -> u64) -> Reply {
+/// Like [`compile`], with timings by the caller's clock (nanoseconds by convention), and a call of `progress` at each
+/// step.
+pub fn compile_watched(
+    request: &Request,
+    clock: &mut dyn FnMut() -> u64,
+    progress: &mut dyn FnMut(&Progress),
+) -> Reply {
     let (request, warnings) = switches::with_current_names(request);
-    let mut run = Run::new(&request, clock);
+    let mut run = Run::new(&request, clock, progress);
     run.reply.diagnostics.extend(warnings);
     let end = pipeline(&mut run);
     run.finish(end)
 }
 
-/// Like [`compile_timed`], from bytes to bytes, for a child process.
+/// Like [`compile_watched`], from bytes to bytes, for a child process.
 ///
 /// # Errors
 /// Bytes that do not hold a request.
 pub fn compile_bytes(
     request: &[u8],
     clock: &mut dyn FnMut() -> u64,
+    progress: &mut dyn FnMut(&Progress),
 ) -> Result<Vec<u8>, codec::WireError> {
     let request: Request = codec::from_bytes(request)?;
-    codec::to_bytes(&compile_timed(&request, clock))
+    codec::to_bytes(&compile_watched(&request, clock, progress))
 }
 
 /// Runs all passes on a program.

@@ -57,7 +57,7 @@ pub(super) fn optimize(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
         changed.extend(callers);
         record_late_folds(unit, &mut run.analyses, &mut raised, &changed);
         let mut short = ParallelSimplify::of(run.request);
-        short.moves = run.has_parallel_report().then(Vec::new);
+        short.moves = run.request.report.then(Vec::new);
         short.simplify_with_callees(unit, &mut run.analyses, &closure, &changed);
         fuse(run, unit, &changed, &mut short, &mut changes);
         changes.moves = short.moves.unwrap_or_default();

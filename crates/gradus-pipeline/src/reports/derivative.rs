@@ -1,226 +1,218 @@
-//! The derivative report as text: activity, saved values with reasons, operation counts.
+//! The report on derivatives: activity, cost, saved values with reasons and remedies.
 
 use crate::reports::derivative_record::DerivativeRecord;
+use crate::reports::remedy::remedy;
 use crate::requests::source_arguments;
-use gradus_ad::{ArgActivity, Mode, ParallelLoop, ResultActivity, SavedValue, Versions};
+use crate::wire::reply::Derivative;
+use crate::wire::report::{
+    AdditionKind, Additions, AliasVersion, ArgumentReport, ArgumentRole, DerivativeMode,
+    DerivativeReport, DynamicOps, LineReport, Location, OpCounts, ParameterReport, RecomputedLoop,
+    ResultRole, ReverseLoop, Tape, TapeLoop, TapeReason, TapeRow,
+};
+use gradus_ad::{
+    ArgActivity, Mode, ParallelLoop, ResultActivity, SaveReason, SavedValue, Versions,
+};
 use gradus_ir::{SourceSpan, Unit};
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
-/// Returns the report on all functions emitted for each root.
-pub(crate) fn report(unit: &Unit, roots: &[Vec<DerivativeRecord>]) -> String {
-    let mut text = String::new();
-    for made in roots {
-        for (number, one) in made.iter().enumerate() {
-            if number > 0 || !text.is_empty() {
-                text.push('\n');
-            }
-            describe(&mut text, unit, one, number > 0);
-        }
-    }
-    text
+/// Returns the report on all functions emitted for each root. `named` describes the derivatives requested by name.
+pub(crate) fn reports(
+    unit: &Unit,
+    roots: &[Vec<DerivativeRecord>],
+    named: &[Derivative],
+) -> Vec<DerivativeReport> {
+    let numbered = roots.iter().flat_map(|made| made.iter().enumerate());
+    numbered
+        .map(|(number, made)| of_record(unit, made, named, number == 0))
+        .collect()
 }
 
-fn describe(text: &mut String, unit: &Unit, made: &DerivativeRecord, callee: bool) {
+fn of_record(
+    unit: &Unit,
+    made: &DerivativeRecord,
+    named: &[Derivative],
+    requested: bool,
+) -> DerivativeReport {
     let function = &unit.functions[made.variant.func];
-    let name = function.source_name.as_ref().unwrap_or(&function.name);
-    let what = match made.variant.mode {
-        Mode::Forward => "JVP",
-        Mode::Combined => "VJP",
-        Mode::Augmented => "forward pass",
-        Mode::Reverse => "reverse pass",
-    };
-    let place = function
-        .span
-        .as_ref()
-        .map_or(String::new(), |s| format!(" ({})", place(s)));
-    let indent = if callee { "  " } else { "" };
     let report = &made.report;
-    let version = match made.variant.versions {
-        Versions::RuntimeCheck => "",
-        Versions::Disjoint => ", no-alias version",
-        Versions::Plain => ", fallback version",
+    let mode = match made.variant.mode {
+        Mode::Forward => DerivativeMode::Jvp,
+        Mode::Combined => DerivativeMode::Vjp,
+        Mode::Augmented => DerivativeMode::ForwardPass,
+        Mode::Reverse => DerivativeMode::ReversePass,
     };
-    let _ = writeln!(text, "{indent}{name}{place}: {what}{version}");
-    let _ = writeln!(text, "{indent}  arguments: {}", arguments(unit, made));
-    if report.versions {
-        let _ = writeln!(
-            text,
-            "{indent}  versions: 2, selected by an alias check at run time"
-        );
-        return;
-    }
-    let (active, all) = report.active_values;
-    let _ = writeln!(text, "{indent}  active: {active} of {all} float values");
-    let (own, derived) = report.ops;
-    let _ = writeln!(
-        text,
-        "{indent}  ops: primal {own}, derivative {derived}{}",
-        ratio(own as f64, derived as f64)
-    );
-    let (own_runs, runs) = report.runs;
-    if own_runs > own as f64 || runs > derived as f64 {
-        let _ = writeln!(
-            text,
-            "{indent}  dynamic ops (estimate): primal {}, derivative {}{}",
-            format_count(own_runs),
-            format_count(runs),
-            ratio(own_runs, runs)
-        );
-    }
-    if report.runtime_activity_tests > 0 {
-        let _ = writeln!(
-            text,
-            "{indent}  run-time activity: {}",
-            match report.runtime_activity_tests {
-                1 => "1 pointer".to_string(),
-                several => format!("{several} pointers"),
-            }
-        );
-    }
-    if made.gather_loops > 0 {
-        let run = match made.gather_loops {
-            1 => "1 inner loop of the reverse pass".to_string(),
-            several => format!("{several} inner loops of the reverse pass"),
-        };
-        let _ = writeln!(text, "{indent}  scatter-to-gather: {run}");
-    }
-    for (span, idle) in &report.recomputed_loops {
-        let line = span
+    let has_mode = |one: &&Derivative| match one.mode {
+        crate::Mode::Forward => mode == DerivativeMode::Jvp,
+        crate::Mode::Reverse => mode == DerivativeMode::Vjp,
+    };
+    let of_function = named.iter().filter(|one| one.function == function.name);
+    let named = of_function.filter(has_mode).find(|_| requested);
+    let saves = matches!(made.variant.mode, Mode::Combined | Mode::Augmented);
+    let tape = (saves && !report.versions).then(|| tape(&report.saved));
+    DerivativeReport {
+        function: function
+            .source_name
             .as_ref()
-            .map_or(String::new(), |span| format!(" in line {}", span.line));
-        let idle = match idle {
-            true => "; the forward pass omits the loop",
-            false => "",
-        };
-        let _ = writeln!(
-            text,
-            "{indent}  recomputed in the reverse pass: the loop{line}{idle}"
-        );
-    }
-    for one in &report.parallel {
-        parallel_loop_line(text, one, indent);
-    }
-    if matches!(made.variant.mode, Mode::Combined | Mode::Augmented) {
-        tape_entries(text, &report.saved, indent);
+            .unwrap_or(&function.name)
+            .clone(),
+        symbol: function.name.clone(),
+        derivative: named.map(|one| one.name.clone()),
+        requested,
+        mode,
+        version: match made.variant.versions {
+            Versions::RuntimeCheck => AliasVersion::Only,
+            Versions::Disjoint => AliasVersion::NoAlias,
+            Versions::Plain => AliasVersion::Fallback,
+        },
+        location: function.span.as_ref().map(location),
+        arguments: arguments(unit, made),
+        result: match made.variant.result {
+            ResultActivity::Const => ResultRole::Inactive,
+            ResultActivity::Active => ResultRole::Active,
+            ResultActivity::Dup => ResultRole::Shadow,
+            ResultActivity::Both => ResultRole::ActiveAndShadow,
+        },
+        prototype: named.map(|one| one.prototype.clone()),
+        parameters: named.map(parameters).unwrap_or_default(),
+        selects_version: report.versions,
+        active_floats: report.active_values.0,
+        floats: report.active_values.1,
+        ops: OpCounts {
+            primal: report.ops.0,
+            derivative: report.ops.1,
+        },
+        dynamic_ops: DynamicOps {
+            primal: report.runs.0,
+            derivative: report.runs.1,
+        },
+        runtime_activity_tests: report.runtime_activity_tests,
+        scatter_to_gather: made.gather_loops,
+        recomputed_loops: (report.recomputed_loops.iter())
+            .map(|(span, idle)| RecomputedLoop {
+                location: span.as_ref().map(location),
+                omitted_in_forward_pass: *idle,
+            })
+            .collect(),
+        parallel_loops: report.parallel.iter().map(reverse_loop).collect(),
+        lines: lines(made, saves),
+        tape,
     }
 }
 
-/// Appends a parallel loop of the reverse pass: parallel or serial execution, and the kind of adds to
-/// shared memory.
-fn parallel_loop_line(text: &mut String, one: &ParallelLoop, indent: &str) {
-    let what = match (&one.span, one.is_concurrent) {
-        (None, _) => "called in parallel iterations".to_string(),
-        (Some(span), true) => format!(
-            "parallel in the reverse pass: the loop in line {}",
-            span.line
-        ),
-        (Some(span), false) => {
-            format!(
-                "serial in the reverse pass: the parallel loop in line {}",
-                span.line
-            )
-        }
+/// Returns the activity of each argument.
+fn arguments(unit: &Unit, made: &DerivativeRecord) -> Vec<ArgumentReport> {
+    let role = |param: usize| match made.variant.args[param] {
+        ArgActivity::Const => ArgumentRole::Inactive,
+        ArgActivity::Dup => ArgumentRole::Shadow,
+        ArgActivity::MaybeDup => ArgumentRole::ShadowIfDifferent,
+        ArgActivity::DupNoNeed => ArgumentRole::ShadowContentsUnused,
+        ArgActivity::Active => ArgumentRole::Active,
     };
-    let mut adds: Vec<String> = Vec::new();
-    let lines = one.adds.iter().chain(&one.privatized_and_two_phase);
-    let kinds = [
-        "plain",
-        "atomic",
-        "privatised, or atomic by a check at run time",
-        "two-phase, or atomic by a check at run time",
-    ];
-    for (kind, lines) in kinds.iter().zip(lines) {
-        let mut places: Vec<String> = lines.iter().map(u32::to_string).collect();
-        places.dedup();
-        if !lines.is_empty() {
-            adds.push(format!(
-                "{} {kind} (line {})",
-                lines.len(),
-                places.join(", ")
-            ));
-        }
-    }
-    if one.reductions > 0 {
-        adds.push(format!("{} by reduction", one.reductions));
-    }
-    let adds = match adds.is_empty() {
-        true => "none".to_string(),
-        false => adds.join(", "),
-    };
-    let _ = writeln!(text, "{indent}  {what}; adjoint additions: {adds}");
-}
-
-/// Returns the activity of each argument and of the result.
-fn arguments(unit: &Unit, made: &DerivativeRecord) -> String {
-    let variant = &made.variant;
-    let mut list: Vec<String> = source_arguments(unit, variant.func)
-        .into_iter()
+    let arguments = source_arguments(unit, made.variant.func).into_iter();
+    arguments
         .map(|argument| {
-            let what = argument.params.map(|i| match variant.args[i] {
-                ArgActivity::Const => "inactive",
-                ArgActivity::Dup => "with shadow",
-                ArgActivity::MaybeDup => "with shadow if the shadow is a different pointer",
-                ArgActivity::DupNoNeed => "with shadow, contents unused after the call",
-                ArgActivity::Active => "active",
-            });
-            let mut what: Vec<&str> = what.collect();
-            what.dedup();
-            format!("{} {}", argument.name, what.join(" and "))
+            let mut activity: Vec<ArgumentRole> = argument.params.map(role).collect();
+            activity.dedup();
+            ArgumentReport {
+                name: argument.name,
+                activity,
+            }
         })
-        .collect();
-    list.push(match variant.result {
-        ResultActivity::Const => "result inactive".to_string(),
-        ResultActivity::Active => "result active".to_string(),
-        ResultActivity::Dup => "result with shadow".to_string(),
-        ResultActivity::Both => "result active and with shadow".to_string(),
-    });
-    list.join(", ")
+        .collect()
+}
+
+fn parameters(derivative: &Derivative) -> Vec<ParameterReport> {
+    let parameter = |argument: &crate::Argument| {
+        let (role, of) = argument.role.name_and_argument();
+        ParameterReport {
+            name: argument.name.clone(),
+            c_type: argument.c_type.clone(),
+            role: role.to_string(),
+            of,
+        }
+    };
+    derivative.arguments.iter().map(parameter).collect()
+}
+
+fn reverse_loop(one: &ParallelLoop) -> ReverseLoop {
+    let kinds = [
+        AdditionKind::Plain,
+        AdditionKind::Atomic,
+        AdditionKind::Privatised,
+        AdditionKind::TwoPhase,
+    ];
+    let lines = one.adds.iter().chain(&one.privatized_and_two_phase);
+    let additions = kinds.into_iter().zip(lines);
+    ReverseLoop {
+        location: one.span.as_ref().map(location),
+        parallel: one.is_concurrent,
+        additions: additions
+            .filter(|(_, lines)| !lines.is_empty())
+            .map(|(kind, lines)| Additions {
+                kind,
+                lines: lines.clone(),
+            })
+            .collect(),
+        reductions: one.reductions,
+    }
+}
+
+/// Returns cost, activity and tape by source line.
+fn lines(made: &DerivativeRecord, saves: bool) -> Vec<LineReport> {
+    let empty = |file: &str, line: u32| LineReport {
+        file: file.to_string(),
+        line,
+        dynamic_ops: DynamicOps::default(),
+        active_floats: 0,
+        floats: 0,
+        tape_bytes: 0.0,
+    };
+    let mut lines: BTreeMap<(String, u32), LineReport> = BTreeMap::new();
+    for ((file, line), cost) in &made.report.lines {
+        let report = LineReport {
+            dynamic_ops: DynamicOps {
+                primal: cost.primal,
+                derivative: cost.derivative,
+            },
+            active_floats: cost.active,
+            floats: cost.floats,
+            ..empty(file, *line)
+        };
+        lines.insert((file.clone(), *line), report);
+    }
+    let saved = made.report.saved.iter().filter(|_| saves);
+    for (span, bytes) in saved.filter_map(|one| Some((one.span.as_ref()?, one.total_bytes))) {
+        let span = span.called_at.as_deref().unwrap_or(span);
+        let line = lines
+            .entry((span.file.clone(), span.line))
+            .or_insert_with(|| empty(&span.file, span.line));
+        line.tape_bytes += bytes;
+    }
+    lines.into_values().collect()
+}
+
+/// Returns a span as data.
+pub(crate) fn location(span: &SourceSpan) -> Location {
+    Location {
+        file: span.file.clone(),
+        line: span.line,
+        column: span.column,
+        called_at: (span.called_at.as_deref()).map(|at| Box::new(location(at))),
+    }
 }
 
 fn place(span: &SourceSpan) -> String {
     format!("{}:{}", span.file, span.line)
 }
 
-fn ratio(own: f64, derived: f64) -> String {
-    match own > 0.0 {
-        true => format!(" ({:.1}×)", derived / own),
-        false => String::new(),
-    }
-}
-
-/// Formats a count with at most four digits.
-fn format_count(number: f64) -> String {
-    match number {
-        n if n < 1e4 => format!("{n:.0}"),
-        n if n < 1e6 => format!("{:.0}k", n / 1e3),
-        n if n < 1e9 => format!("{:.1}M", n / 1e6),
-        n => format!("{n:.1e}"),
-    }
-}
-
-fn format_bytes(number: f64) -> String {
-    match number {
-        n if n < 1e4 => format!("{n:.0} bytes"),
-        n if n < 1e6 => format!("{:.0} KB", n / 1e3),
-        n if n < 1e9 => format!("{:.1} MB", n / 1e6),
-        n => format!("{:.1} GB", n / 1e9),
-    }
-}
-
-/// Appends the tape's contents by source line. The most expensive line comes first, and within a line the
-/// most expensive value.
-fn tape_entries(text: &mut String, kept: &[SavedValue], indent: &str) {
-    if kept.is_empty() {
-        let _ = writeln!(text, "{indent}  tape: 0 bytes");
-        return;
-    }
-    let line = |kept: &SavedValue| kept.span.as_ref().map_or("unknown line".to_string(), place);
-    let mut totals: BTreeMap<String, f64> = BTreeMap::new();
-    for one in kept {
+/// Returns the tape's contents by source line.
+fn tape(saved: &[SavedValue]) -> Tape {
+    let line = |saved: &SavedValue| saved.span.as_ref().map(place);
+    let mut totals: BTreeMap<Option<String>, f64> = BTreeMap::new();
+    for one in saved {
         *totals.entry(line(one)).or_default() += one.total_bytes;
     }
-    let mut order: Vec<&SavedValue> = kept.iter().collect();
+    let mut order: Vec<&SavedValue> = saved.iter().collect();
     order.sort_by(|a, b| {
         let (at_a, at_b) = (line(a), line(b));
         let by_line = totals[&at_b].total_cmp(&totals[&at_a]);
@@ -228,46 +220,77 @@ fn tape_entries(text: &mut String, kept: &[SavedValue], indent: &str) {
             .then_with(|| at_a.cmp(&at_b))
             .then_with(|| b.total_bytes.total_cmp(&a.total_bytes))
             .then_with(|| {
-                (size(a), &a.description, &a.reason).cmp(&(size(b), &b.description, &b.reason))
+                let key = |one: &SavedValue| {
+                    let texts = (one.description.clone(), one.reason_text.clone());
+                    (formula(one), texts)
+                };
+                key(a).cmp(&key(b))
             })
     });
-    let all: f64 = totals.values().sum();
-    let guessed = kept.iter().flat_map(|k| &k.trip_counts);
-    let guessed = guessed.filter(|t| t.parse::<u64>().is_err()).count();
-    let about = match guessed {
-        0 => "",
-        _ => " (unknown lengths count as 1000)",
-    };
-    let _ = writeln!(text, "{indent}  tape: {}{about}", format_bytes(all));
-    let mut rows: Vec<(usize, [String; 4])> = Vec::new();
-    let mut before: Option<String> = None;
+    let mut rows: Vec<TapeRow> = Vec::new();
+    let mut before: Option<Option<String>> = None;
     for one in order {
         let at = line(one);
-        let head = match before.as_ref() == Some(&at) {
-            true => String::new(),
-            false => format!("{at}: {}", format_bytes(totals[&at])),
-        };
-        let row = [head, size(one), one.description.clone(), one.reason.clone()];
+        let row = row(one);
         match rows.last_mut() {
             // Equal except for the index.
-            Some((count, last)) if row[0].is_empty() && last[1..] == row[1..] => *count += 1,
-            _ => rows.push((1, row)),
+            Some(last)
+                if before.as_ref() == Some(&at)
+                    && (&last.formula, &last.value, &last.why)
+                        == (&row.formula, &row.value, &row.why) =>
+            {
+                last.count += 1;
+                last.total_bytes += row.total_bytes;
+            }
+            _ => rows.push(row),
         }
         before = Some(at);
     }
-    for (count, row) in &mut rows {
-        if *count > 1 {
-            row[2] = format!("{} ({count}×)", row[2]);
-        }
+    let mut loops = saved.iter().flat_map(|one| &one.loops);
+    Tape {
+        // An empty sum is -0.
+        bytes: totals.values().fold(0.0, |sum, bytes| sum + bytes),
+        estimated: loops.any(|l| l.trips.parse::<u64>().is_err()),
+        rows,
     }
-    let width = |column: usize| rows.iter().map(|(_, r)| r[column].chars().count()).max();
-    let widths = [0, 1, 2].map(|column| width(column).unwrap_or(0));
-    for (_, [line, bytes, what, why]) in &rows {
-        let _ = writeln!(
-            text,
-            "{indent}    {line:<0$}  {bytes:<1$}  {what:<2$}  {why}",
-            widths[0], widths[1], widths[2]
-        );
+}
+
+fn row(saved: &SavedValue) -> TapeRow {
+    let loops = saved.loops.iter().map(|one| TapeLoop {
+        location: one.span.as_ref().map(location),
+        trips: one.trips.clone(),
+        estimate: one.estimate,
+    });
+    TapeRow {
+        location: saved.span.as_ref().map(location),
+        value: saved.description.clone(),
+        count: 1,
+        bytes: saved.bytes,
+        loops: loops.collect(),
+        formula: formula(saved),
+        total_bytes: saved.total_bytes,
+        storage: saved.place.to_string(),
+        reason: reason(saved.reason),
+        why: saved.reason_text.clone(),
+        clobber: saved.clobber.as_ref().map(location),
+        remedy: remedy(saved),
+    }
+}
+
+fn reason(reason: SaveReason) -> TapeReason {
+    match reason {
+        SaveReason::Overwritten => TapeReason::Overwritten,
+        SaveReason::Freed => TapeReason::Freed,
+        SaveReason::CallerWrites => TapeReason::CallerWrites,
+        SaveReason::UnrepeatableLoad => TapeReason::UnrepeatableLoad,
+        SaveReason::CheaperToSave => TapeReason::CheaperToSave,
+        SaveReason::Call => TapeReason::Call,
+        SaveReason::StackAddress => TapeReason::StackAddress,
+        SaveReason::LoopResult => TapeReason::LoopResult,
+        SaveReason::BranchResult => TapeReason::BranchResult,
+        SaveReason::LoopCarried => TapeReason::LoopCarried,
+        SaveReason::ForwardPassOnly => TapeReason::ForwardPassOnly,
+        SaveReason::NotRecomputable => TapeReason::NotRecomputable,
     }
 }
 
@@ -287,6 +310,11 @@ pub(crate) fn most_expensive_entry(roots: &[Vec<DerivativeRecord>]) -> Option<St
 
 /// Formats size, trip counts and location of a saved value.
 fn size(kept: &SavedValue) -> String {
-    let times: String = kept.trip_counts.iter().map(|t| format!(" × {t}")).collect();
-    format!("{} bytes{times} ({})", kept.bytes, kept.place)
+    format!("{} ({})", formula(kept), kept.place)
+}
+
+/// Formats size and trip counts of a saved value.
+fn formula(kept: &SavedValue) -> String {
+    let times = kept.loops.iter().map(|one| format!(" × {}", one.trips));
+    format!("{} bytes{}", kept.bytes, times.collect::<String>())
 }

@@ -1,14 +1,10 @@
-//! The kernel report (`--gpu-report`) as text.
-//!
-//! The report has a paragraph for each kernel. The first line begins with the file and the lines of the
-//! kernel's code; a compiler's loop remarks can later be added below by line. Copies of a kernel with equal
-//! outcomes share a paragraph.
+//! The report on kernels. Copies of a kernel with equal outcomes share an entry.
 
+use crate::wire::report::{BarrierReport, KernelReport};
 use gradus_gpu::{BarrierRecord, KernelRecord};
-use std::fmt::Write;
 
-/// Returns the report's text.
-pub(crate) fn text(kernels: &[KernelRecord]) -> String {
+/// Returns the report on kernels.
+pub(crate) fn reports(kernels: &[KernelRecord]) -> Vec<KernelReport> {
     let mut groups: Vec<(KernelRecord, Vec<String>)> = Vec::new();
     for kernel in kernels {
         let shared = KernelRecord {
@@ -22,18 +18,16 @@ pub(crate) fn text(kernels: &[KernelRecord]) -> String {
             None => groups.push((shared, vec![name])),
         }
     }
-    let mut text = String::new();
-    for (kernel, names) in &groups {
-        // Code without lines is the entry for unknown launches. The entry is reported only if its outcome
-        // differs from that of every launch.
+    // Code without lines is the entry for unknown launches. The entry is reported only if its outcome
+    // differs from that of every launch.
+    let has_twin = |kernel: &KernelRecord| {
         let is_alike = |(other, _): &(KernelRecord, _)| {
             other.lines.is_some() && without_lines(other) == without_lines(kernel)
         };
-        if kernel.lines.is_some() || !groups.iter().any(is_alike) {
-            paragraph(&mut text, kernel, names);
-        }
-    }
-    text
+        groups.iter().any(is_alike)
+    };
+    let told = (groups.iter()).filter(|(kernel, _)| kernel.lines.is_some() || !has_twin(kernel));
+    told.map(|(kernel, names)| report(kernel, names)).collect()
 }
 
 fn without_lines(kernel: &KernelRecord) -> KernelRecord {
@@ -64,67 +58,31 @@ fn launch_label(function: &str) -> String {
     }
 }
 
-fn paragraph(text: &mut String, kernel: &KernelRecord, names: &[String]) {
-    let place = match &kernel.lines {
-        Some((file, first, last)) => format!("{file}:{first}-{last}"),
-        None => "?:0-0".into(),
+fn report(kernel: &KernelRecord, launches: &[String]) -> KernelReport {
+    let (file, first_line, last_line) = match &kernel.lines {
+        Some((file, first, last)) => (Some(file.clone()), *first, *last),
+        None => (None, 0, 0),
     };
-    // Writing to a string does not fail.
-    let _ = writeln!(text, "{place}: kernel, {}", names.join(", "));
-    for line in &kernel.fused_lines {
-        let _ = writeln!(
-            text,
-            "    fused with the launch in line {line} if the checks at run time pass"
-        );
-    }
-    for line in &kernel.removed_barriers {
-        let _ = writeln!(
-            text,
-            "    line {line}: barrier, removed: no accesses to order"
-        );
-    }
-    if kernel.barriers.is_empty() {
-        let _ = writeln!(text, "    no barrier: one thread loop");
-    }
-    for meeting in &kernel.barriers {
-        let _ = writeln!(text, "    {}", barrier_text(meeting));
-    }
-    if kernel.array_bytes > 0 {
-        let bytes = kernel.array_bytes;
-        let _ = writeln!(
-            text,
-            "    private arrays across barriers: {bytes} bytes per thread"
-        );
-    }
-    for line in &kernel.divergent {
-        let _ = writeln!(
-            text,
-            "    line {line}: divergent control flow around a barrier: one flag per thread"
-        );
-    }
-    for line in &kernel.interchanged_loops {
-        let _ = writeln!(text, "    line {line}: interchanged with the thread loop");
-    }
-}
-
-fn barrier_text(meeting: &BarrierRecord) -> String {
-    let what = match meeting.is_warp_scope {
-        true => "warp synchronisation",
-        false => "barrier",
+    let barrier = |barrier: &BarrierRecord| BarrierReport {
+        line: barrier.line,
+        warp: barrier.is_warp_scope,
+        saved: barrier.stored,
+        bytes: barrier.bytes,
+        recomputed: barrier.recomputed,
     };
-    let values = |n: usize| match n {
-        1 => "1 value".to_string(),
-        n => format!("{n} values"),
-    };
-    let stored = match meeting.stored {
-        0 => "no values saved".to_string(),
-        n => format!("{} saved per thread ({} bytes)", values(n), meeting.bytes),
-    };
-    let again = match meeting.recomputed {
-        0 => String::new(),
-        n => format!(", {} recomputed", values(n)),
-    };
-    format!("line {}: {what}, split: {stored}{again}", meeting.line)
+    KernelReport {
+        launches: launches.to_vec(),
+        file,
+        first_line,
+        last_line,
+        fused_launches: kernel.fused_lines.clone(),
+        removed_barriers: kernel.removed_barriers.clone(),
+        barriers: kernel.barriers.iter().map(barrier).collect(),
+        private_array_bytes: kernel.array_bytes,
+        divergent_lines: kernel.divergent.clone(),
+        interchanged_loops: kernel.interchanged_loops.clone(),
+        vectorizer: Vec::new(),
+    }
 }
 
 #[cfg(test)]
@@ -132,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn copies_that_became_the_same_share_a_paragraph() {
+    fn copies_that_became_the_same_share_an_entry() {
         let kernel = |function: &str, stored| KernelRecord {
             function: function.into(),
             lines: Some(("k.cu".into(), 3, 9)),
@@ -152,24 +110,21 @@ mod tests {
         entry.interchanged_loops[0] = 0;
         let mut other = entry.clone();
         other.barriers[0].recomputed = 0;
-        let said = text(&[
+        let told = reports(&[
             kernel("main", 1),
             kernel("f", 1),
             kernel("main", 0),
             entry,
             other,
         ]);
-        assert_eq!(
-            said,
-            "k.cu:3-9: kernel, launched by main, launched by f\n    \
-             line 5: barrier, split: 1 value saved per thread (4 bytes), 2 values recomputed\n    \
-             line 7: interchanged with the thread loop\n\
-             k.cu:3-9: kernel, launched by main\n    \
-             line 5: barrier, split: no values saved, 2 values recomputed\n    \
-             line 7: interchanged with the thread loop\n\
-             ?:0-0: kernel, k for launches in other files\n    \
-             line 0: barrier, split: no values saved\n    \
-             line 0: interchanged with the thread loop\n"
-        );
+        let launches: Vec<_> = told.iter().map(|one| one.launches.join(", ")).collect();
+        let expected = [
+            "launched by main, launched by f",
+            "launched by main",
+            "k for launches in other files",
+        ];
+        assert_eq!(launches, expected);
+        let saved: Vec<_> = told.iter().map(|one| one.barriers[0].saved).collect();
+        assert_eq!(saved, [1, 0, 0]);
     }
 }

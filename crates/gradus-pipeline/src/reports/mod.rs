@@ -5,5 +5,6 @@ pub(crate) mod derivative_record;
 pub(crate) mod kernels;
 pub(crate) mod parallel;
 pub(crate) mod parallel_loops;
+mod remedy;
 pub(crate) mod serialized;
 pub(crate) mod zero_derivatives;

@@ -1,20 +1,16 @@
-//! The parallel report (`--par-report`): the outcome of every parallel construct, as text.
-//!
-//! ```text
-//! norm.c:6: raised to parallel loops and tasks
-//!     line 6: for
-//!         call of mag in line 7 hoisted out of the loop
-//!         forks from 40001 iterations, or from 5001 while a worker is awake
-//! ```
+//! The report on parallel code: the outcome of every parallel construct, and the decisions on each loop.
 //!
 //! A loop is identified by its source location. A loop in several functions, due to inlining, is listed
 //! once, with all changes to any copy.
 
+use crate::reports::derivative::location;
 use crate::reports::parallel_loops::{ChangeKind, ParallelLoopChange};
+use crate::wire::report::{
+    ConstructReport, DecisionKind, LoopDecision, RegionOutcome, RegionReport,
+};
 use gradus_ir::{LocId, SourceSpan, Unit};
 use gradus_par::{ForkDecision, ForkThreshold, FusedLoops};
-use gradus_raise::{Raised, RegionRecord};
-use std::fmt::Write;
+use gradus_raise::{Outcome, Raised, RegionRecord};
 
 /// Changes to parallel loops after raising.
 #[derive(Clone, Debug, Default)]
@@ -27,58 +23,71 @@ pub(crate) struct ParallelChanges {
     pub forks: Vec<ForkDecision>,
 }
 
-/// Returns the report's text.
-pub(crate) fn text(unit: &Unit, raised: &Raised, changes: &ParallelChanges) -> String {
-    let mut said = lines(unit, changes);
-    let mut text = String::new();
-    for region in &raised.regions {
-        let place = region.span.as_ref().map_or_else(
-            || region.function.clone(),
-            |span| format!("{}:{}", span.file, span.line),
-        );
-        // Writing to a string does not fail.
-        let _ = writeln!(text, "{place}: {}", region.outcome);
-        for construct in &region.constructs {
-            let _ = match &construct.span {
-                Some(span) => writeln!(text, "    line {}: {}", span.line, construct.name),
-                None => writeln!(text, "    {}", construct.name),
-            };
-            for line in take_construct_lines(&mut said, &raised.regions, construct.span.as_ref()) {
-                let _ = writeln!(text, "        {line}");
-            }
-        }
-    }
-    text
+/// Returns the report on the parallel regions.
+pub(crate) fn reports(
+    unit: &Unit,
+    raised: &Raised,
+    changes: &ParallelChanges,
+) -> Vec<RegionReport> {
+    let mut told = decisions(unit, changes);
+    let regions = raised.regions.iter().map(|region| RegionReport {
+        function: region.function.clone(),
+        location: region.span.as_ref().map(location),
+        outcome: outcome(&region.outcome),
+        text: region.outcome.to_string(),
+        constructs: (region.constructs.iter())
+            .map(|construct| ConstructReport {
+                name: construct.name.to_string(),
+                location: construct.span.as_ref().map(location),
+                decisions: take_decisions(&mut told, &raised.regions, construct.span.as_ref()),
+            })
+            .collect(),
+    });
+    regions.collect()
 }
 
-/// Lines, each with the source location of a loop.
-type LocatedLines = Vec<(SourceSpan, String)>;
+fn outcome(outcome: &Outcome) -> RegionOutcome {
+    match outcome {
+        Outcome::Loops => RegionOutcome::Loops,
+        Outcome::Team(_) => RegionOutcome::Team,
+        Outcome::Orphan => RegionOutcome::Orphan,
+        Outcome::LeftToCaller => RegionOutcome::LeftToCaller,
+        Outcome::Serial(_) => RegionOutcome::Serial,
+        Outcome::Unraised(_) => RegionOutcome::NotRaised,
+    }
+}
 
-/// Returns all lines on loops, without duplicates.
-fn lines(unit: &Unit, changes: &ParallelChanges) -> LocatedLines {
-    let mut said = LocatedLines::new();
-    let mut say = |loc: Option<LocId>, line: String| {
+/// Decisions, each with the source location of a loop.
+type LocatedDecisions = Vec<(SourceSpan, LoopDecision)>;
+
+/// Returns all decisions on loops, without duplicates.
+fn decisions(unit: &Unit, changes: &ParallelChanges) -> LocatedDecisions {
+    let mut said = LocatedDecisions::new();
+    let mut say = |loc: Option<LocId>, kind: DecisionKind, text: String| {
+        let decision = LoopDecision { kind, text };
         if let Some(span) = unit.span(loc)
-            && !said
-                .iter()
-                .any(|(at, known)| at.line == span.line && at.file == span.file && *known == line)
+            && !said.iter().any(|(at, known)| {
+                at.line == span.line && at.file == span.file && *known == decision
+            })
         {
-            said.push((span, line));
+            said.push((span, decision));
         }
     };
     for ParallelLoopChange { lp, what } in &changes.moves {
-        say(*lp, change_text(unit, what));
+        say(*lp, DecisionKind::Simplified, change_text(unit, what));
     }
     for fused in &changes.fused {
         if let Some(second) = unit.span(fused.second) {
             say(
                 fused.first,
+                DecisionKind::Fused,
                 format!("fused with the loop in line {}", second.line),
             );
         }
         if let Some(first) = unit.span(fused.first) {
             say(
                 fused.second,
+                DecisionKind::Fused,
                 format!("fused with the loop in line {}", first.line),
             );
         }
@@ -86,9 +95,9 @@ fn lines(unit: &Unit, changes: &ParallelChanges) -> LocatedLines {
     for fork in &changes.forks {
         if fork.interchanged {
             let line = "interchanged with the inner loop: contiguous access across columns";
-            say(fork.loc, line.to_string());
+            say(fork.loc, DecisionKind::Interchanged, line.to_string());
         }
-        say(fork.loc, size(fork.size));
+        say(fork.loc, DecisionKind::Fork, size(fork.size));
     }
     said
 }
@@ -129,13 +138,13 @@ fn size(size: ForkThreshold) -> String {
     }
 }
 
-/// Removes and returns the lines on a construct: lines of loops for which `construct` is the last preceding
+/// Removes and returns the decisions on a construct: decisions on loops for which `construct` is the last preceding
 /// construct.
-fn take_construct_lines(
-    said: &mut LocatedLines,
+fn take_decisions(
+    said: &mut LocatedDecisions,
     regions: &[RegionRecord],
     construct: Option<&SourceSpan>,
-) -> Vec<String> {
+) -> Vec<LoopDecision> {
     let Some(construct) = construct else {
         return Vec::new();
     };
@@ -156,8 +165,8 @@ fn take_construct_lines(
         .into_iter()
         .partition(|(at, _)| belongs(at));
     *said = rest;
-    let own: LocatedLines = own;
-    own.into_iter().map(|(_, line)| line).collect()
+    let own: LocatedDecisions = own;
+    own.into_iter().map(|(_, decision)| decision).collect()
 }
 
 /// Returns true if a construct becomes a parallel loop.

@@ -55,6 +55,9 @@ fn variants(
     let (mut next, mut alone) = (0, Vec::new());
     while let Some(variant) = work.get(next).cloned() {
         next += 1;
+        let function = &unit.functions[variant.func];
+        let name = function.source_name.as_ref().unwrap_or(&function.name);
+        run.begin_subject(name, next, work.len());
         let derived = match rules.make(unit, &variant) {
             // Adds in the program's own code are plain.
             Some(made) => made
@@ -104,6 +107,7 @@ fn variants(
             }
         }
     }
+    run.begin_subject("", 0, 0);
     let apart = gradus_ad::settle(unit, &beside);
     if findings.is_empty() && root.variant.concurrent && !apart.contains(&made[0].func) {
         findings.push(conflict_error(unit, &root.variant, alone.first()));

@@ -26,11 +26,7 @@ pub(crate) fn emit(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
             OutputKind::LlvmText => Some(host.to_text().into_bytes()),
             OutputKind::Object => Some(run.value_or_stop(host.emit(Emit::Object, level))?),
             OutputKind::Assembly => Some(run.value_or_stop(host.emit(Emit::Assembly, level))?),
-            OutputKind::Gir
-            | OutputKind::Header
-            | OutputKind::Report
-            | OutputKind::ParallelReport
-            | OutputKind::KernelReport => None,
+            OutputKind::Gir | OutputKind::Header => None,
         };
         let output = match bytes {
             Some(bytes) => Some(Output { kind, bytes }),

@@ -1,10 +1,8 @@
 //! Lowers kernels to loops over blocks and threads.
 
-use crate::OutputKind;
 use crate::reports::kernels;
 use crate::run::{Run, StagePass, StageRun, Stop};
 use crate::stages::simplify::ParallelSimplify;
-use crate::wire::reply::Output;
 use gradus_analysis::Stage;
 use gradus_ir::externals::{ExternalFn, SHARED_DYNAMIC_PREFIX, SHARED_PREFIX, lookup};
 use gradus_ir::{Code, Diagnostic, FuncId, Unit};
@@ -48,11 +46,8 @@ pub(crate) fn lower_kernels(
             ..gradus_gpu::Options::default()
         };
         let lowered = gradus_gpu::lower(unit, changed, &effects, &options);
-        if run.request.emit.contains(&OutputKind::KernelReport) {
-            run.early_outputs.push(Output {
-                kind: OutputKind::KernelReport,
-                bytes: kernels::text(&lowered.kernels).into_bytes(),
-            });
+        if run.request.report {
+            (run.reply.report.kernels).extend(kernels::reports(&lowered.kernels));
         }
         run.add_diagnostics(lowered.diagnostics)?;
         if !lowered.changed.is_empty() {

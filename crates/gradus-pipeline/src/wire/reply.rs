@@ -2,6 +2,7 @@
 
 use crate::OutputKind;
 use crate::wire::codec;
+use crate::wire::report::Report;
 use crate::wire::request::Mode;
 use gradus_ir::{Diagnostic, Severity};
 use serde::{Deserialize, Serialize};
@@ -16,6 +17,8 @@ pub struct Reply {
     pub diagnostics: Vec<Diagnostic>,
     /// The requested outputs, in the order of the request; empty if the request is refused.
     pub outputs: Vec<Output>,
+    /// The report, if requested; empty if the request is refused.
+    pub report: Report,
     /// The derivatives requested by name, in the order of the request.
     pub derivatives: Vec<Derivative>,
     /// The functions that the program defines ([`crate::Task::List`]).
@@ -188,6 +191,21 @@ pub struct Timing {
     pub pass: String,
     /// In units of the caller's clock; nanoseconds by convention.
     pub duration: u64,
+}
+
+impl Role {
+    /// Returns the name of the role, and the index of the primal's argument that the role refers to.
+    pub fn name_and_argument(self) -> (&'static str, Option<usize>) {
+        match self {
+            Role::Inactive(i) => ("inactive", Some(i)),
+            Role::Active(i) => ("active", Some(i)),
+            Role::Shadow(i, _) => ("shadow", Some(i)),
+            Role::Cotangent(_) => ("cotangent", None),
+            Role::PrimalResult => ("primal result", None),
+            Role::ResultTangent(_) => ("result tangent", None),
+            Role::Adjoint(i, _) => ("adjoint", Some(i)),
+        }
+    }
 }
 
 impl Reply {

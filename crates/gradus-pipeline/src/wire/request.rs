@@ -14,6 +14,8 @@ pub struct Request {
     pub level: Level,
     /// The outputs, in order; a refused request has none.
     pub emit: Vec<OutputKind>,
+    /// True to return the report ([`crate::Reply::report`]).
+    pub report: bool,
     /// All further options.
     pub options: Options,
 }
@@ -120,12 +122,6 @@ pub enum OutputKind {
     Gir,
     /// A C header with the derivatives' prototypes and contracts.
     Header,
-    /// The derivative report: activity, saved values with reasons, operation counts.
-    Report,
-    /// The parallel report: the outcome of every parallel region, by source line.
-    ParallelReport,
-    /// The kernel report: barriers, values live across barriers, loops.
-    KernelReport,
 }
 
 /// The target of lowering for parallel regions.

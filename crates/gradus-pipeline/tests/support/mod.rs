@@ -82,6 +82,7 @@ pub fn run(module: Vec<u8>, task: Task, level: Level, emit: &[OutputKind]) -> Re
         task,
         level,
         emit: emit.to_vec(),
+        report: true,
         options: Options {
             verify_each: true,
             ..Options::default()

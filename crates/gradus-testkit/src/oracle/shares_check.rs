@@ -141,6 +141,7 @@ fn compiled(name: &str, bitcode: &[u8], way: &SharesWay) -> Result<Vec<u8>, Stri
     let request = Request {
         inputs: vec![Input::new(name, bitcode)],
         task: Task::Calls(CallsTask::default()),
+        report: false,
         emit: vec![OutputKind::Object],
         level: way.level,
         options: Options {

@@ -169,6 +169,7 @@ impl Module<'_> {
                 beside: false,
             }),
             level: self.level,
+            report: false,
             emit: vec![OutputKind::Bitcode],
             options: self.options.clone(),
         };

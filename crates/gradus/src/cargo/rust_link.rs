@@ -312,6 +312,7 @@ fn derive(
         inputs,
         task: Task::Calls(CallsTask::default()),
         level,
+        report: false,
         emit: vec![OutputKind::Object],
         options: Options {
             whole_program,

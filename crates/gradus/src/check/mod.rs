@@ -21,9 +21,11 @@ use crate::files::{self, Scratch};
 use crate::job_execution::run_compiler;
 use crate::linker_flags::is_for_the_linker;
 use crate::module_scan::is_parallel;
+use crate::report::{CheckReport, Comparison, Document};
 use crate::source::{self, CompilerOptions};
 use crate::{Language, Settings, child, fortran_descriptor, program, runtime, words};
 use gradus_ir::{Code, Diagnostic};
+use gradus_pipeline::report::Report;
 use gradus_pipeline::{GradRequest, GradTask, Mode, Options, Outcome, OutputKind, Request, Task};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -56,6 +58,8 @@ pub struct Check {
     pub limit_seconds: u32,
     /// The memory limit in bytes.
     pub limit_memory_bytes: u64,
+    /// True to return the report on the derivatives.
+    pub reports: bool,
     /// Options of the passes.
     pub options: Options,
 }
@@ -71,8 +75,30 @@ pub struct Checked {
     pub limit: bool,
     /// The comparisons, for the user.
     pub text: String,
+    /// The report on the derivatives, if requested.
+    pub report: Report,
     /// All diagnostics.
     pub diagnostics: Vec<Diagnostic>,
+}
+
+impl Checked {
+    /// Returns the report with the result of the check.
+    pub fn document(&self) -> Document {
+        let comparison = |line: &str| {
+            let (title, result) = line.trim().split_once("  ").unwrap_or((line.trim(), ""));
+            Comparison {
+                title: title.to_string(),
+                result: result.trim().to_string(),
+            }
+        };
+        let mut document = Document::new(self.report.clone());
+        document.check = Some(CheckReport {
+            right: self.is_right,
+            untested_reason_at_given_values: self.untested_reason_at_given_values.clone(),
+            comparisons: self.text.lines().map(comparison).collect(),
+        });
+        document
+    }
 }
 
 /// Differentiates a function in both modes and checks the derivatives.
@@ -103,6 +129,7 @@ fn run(settings: &Settings, what: &Check, checked: &mut Checked) -> Result<(), D
         inputs: program.inputs,
         task: Task::Grad(task(what)),
         level: source.level,
+        report: what.reports,
         emit: vec![OutputKind::Bitcode, OutputKind::Header],
         options: Options {
             skip_late: true,
@@ -122,6 +149,7 @@ fn run(settings: &Settings, what: &Check, checked: &mut Checked) -> Result<(), D
     if reply.outcome != Outcome::Ok {
         return Ok(());
     }
+    checked.report = std::mem::take(&mut reply.report);
     let [forward, reverse] = &reply.derivatives[..] else {
         let given = reply.derivatives.len();
         let message =
@@ -130,6 +158,7 @@ fn run(settings: &Settings, what: &Check, checked: &mut Checked) -> Result<(), D
             .help("this is a bug in Gradus: please report this message with the program"));
     };
     let driver = driver::write(what, forward, reverse)?;
+    let _running = settings.progress.begin("check", &what.function);
     files::write(
         &derived,
         reply.output(OutputKind::Bitcode).unwrap_or_default(),

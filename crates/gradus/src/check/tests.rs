@@ -112,6 +112,7 @@ fn settings() -> Settings {
         program: PathBuf::new(),
         child: PathBuf::new(),
         limits: Default::default(),
+        progress: Default::default(),
         leftovers: Default::default(),
         command: Vec::new(),
         record: None,
@@ -133,6 +134,7 @@ fn asked(values: &[(&str, &str)]) -> Check {
         flags: Vec::new(),
         limit_seconds: 2,
         limit_memory_bytes: 1 << 30,
+        reports: false,
         options: Options::default(),
     }
 }

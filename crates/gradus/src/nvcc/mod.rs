@@ -49,7 +49,7 @@ fn run(
 ) -> Result<(), Diagnostic> {
     let asked = options::read(args)?;
     if asked.version {
-        driven.reports.push(VERSION.to_string());
+        driven.printed.push_str(VERSION);
         return Ok(());
     }
     if asked.verbose {
@@ -104,8 +104,8 @@ fn run(
         driven.status = done.status;
         driven.remarks.extend(done.remarks);
         driven.diagnostics.extend(done.diagnostics);
-        driven.reports.extend(done.reports);
-        driven.regions.extend(done.regions);
+        driven.printed += &done.printed;
+        driven.report.append(done.report);
         if done.status != 0 {
             return Ok(());
         }

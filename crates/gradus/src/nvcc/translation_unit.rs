@@ -158,12 +158,8 @@ impl UnitCompiler<'_> {
                 ..CallsTask::default()
             }),
             level: halves.level,
-            emit: vec![
-                OutputKind::Bitcode,
-                OutputKind::Report,
-                OutputKind::ParallelReport,
-                OutputKind::KernelReport,
-            ],
+            emit: vec![OutputKind::Bitcode],
+            report: true,
             options: Options {
                 parallel: true,
                 skip_late: true,
@@ -175,19 +171,20 @@ impl UnitCompiler<'_> {
             },
         };
         let reply = child::compile(self.settings, &request);
-        let kernels = reply.text(OutputKind::KernelReport).map(String::from);
+        let before = driven.report.kernels.len();
         let Some(bytes) = self.bitcode(reply, driven) else {
             return Ok(1);
         };
         files::write(&derived, &bytes)?;
-        self.finish(halves.back, &kernels.unwrap_or_default(), driven)
+        self.finish(halves.back, before, driven)
     }
 
-    /// Runs the compiler's back end, with the vectoriser's remarks if requested.
+    /// Runs the compiler's back end, with the vectoriser's remarks on the unit's kernels if requested. `first` is the
+    /// index of the unit's first kernel in the report.
     fn finish(
         &self,
         mut back: Job,
-        kernels: &str,
+        first: usize,
         driven: &mut DriverOutcome,
     ) -> Result<i32, Diagnostic> {
         if !self.how.kernel_report {
@@ -202,16 +199,12 @@ impl UnitCompiler<'_> {
             driven.remarks.push(said);
             return Ok(status);
         }
-        driven
-            .kernels
-            .push(vectorizer_remarks::with_remarks(kernels, &said));
+        vectorizer_remarks::add_remarks(&mut driven.report.kernels[first..], &said);
         Ok(status)
     }
 
-    fn bitcode(&self, reply: Reply, driven: &mut DriverOutcome) -> Option<Vec<u8>> {
-        let text = |kind| reply.text(kind).map(String::from);
-        driven.reports.extend(text(OutputKind::Report));
-        driven.regions.extend(text(OutputKind::ParallelReport));
+    fn bitcode(&self, mut reply: Reply, driven: &mut DriverOutcome) -> Option<Vec<u8>> {
+        driven.report.append(std::mem::take(&mut reply.report));
         let bytes = reply.output(OutputKind::Bitcode).map(<[u8]>::to_vec);
         driven.diagnostics.extend(reply.diagnostics);
         bytes.filter(|_| reply.outcome == Outcome::Ok)

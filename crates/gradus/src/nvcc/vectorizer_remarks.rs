@@ -1,8 +1,9 @@
-//! Adds LLVM's loop-vectorizer remarks to the kernel report.
+//! Adds LLVM's loop-vectorizer remarks to the reports on kernels.
 //!
-//! Clang prints remarks by source line. A kernel's paragraph begins with the lines of its code; remarks on
-//! lines in the range are appended in words: the vector width, or the reason against vectorisation.
+//! Clang prints remarks by source line. Remarks on the lines of a kernel's code are added as text: the vector width,
+//! or the reason against vectorisation.
 
+use gradus_pipeline::report::{KernelReport, VectorizerRemark};
 use std::collections::BTreeSet;
 
 /// The options that enable clang's remarks.
@@ -12,23 +13,12 @@ pub(super) const REMARK_OPTIONS: [&str; 3] = [
     "-Rpass-analysis=loop-vectorize",
 ];
 
-/// Returns the report with each kernel's remarks below its paragraph.
-pub(super) fn with_remarks(report: &str, said: &str) -> String {
+/// Adds the remarks on each kernel's lines to the kernel's report.
+pub(super) fn add_remarks(kernels: &mut [KernelReport], said: &str) {
     let remarks: Vec<Remark> = said.lines().filter_map(remark).collect();
-    let mut text = String::new();
-    let mut paragraphs = report.lines().peekable();
-    while let Some(head) = paragraphs.next() {
-        text.push_str(head);
-        text.push('\n');
-        while let Some(line) = paragraphs.next_if(|line| line.starts_with(' ')) {
-            text.push_str(line);
-            text.push('\n');
-        }
-        for (line, words) in remarks_in_range(head, &remarks) {
-            text.push_str(&format!("    line {line}: {words}\n"));
-        }
+    for kernel in kernels {
+        kernel.vectorizer = remarks_in_range(kernel, &remarks).into_iter().collect();
     }
-    text
 }
 
 struct Remark<'a> {
@@ -39,26 +29,19 @@ struct Remark<'a> {
     is_reason: bool,
 }
 
-/// Returns the remarks on the lines in a paragraph's head, without duplicates. The remark that a loop was
+/// Returns the remarks on the lines of a kernel, without duplicates. The remark that a loop was
 /// not vectorised is dropped if the reason is also given.
-fn remarks_in_range(head: &str, remarks: &[Remark]) -> BTreeSet<(u32, String)> {
-    let Some((file, first, last)) = lines(head) else {
-        return BTreeSet::new();
-    };
-    let inside = |r: &&Remark| r.file == file && (first..=last).contains(&r.line);
+fn remarks_in_range(kernel: &KernelReport, remarks: &[Remark]) -> BTreeSet<VectorizerRemark> {
+    let lines = kernel.first_line..=kernel.last_line;
+    let inside = |r: &&Remark| kernel.file.as_deref() == Some(r.file) && lines.contains(&r.line);
     let inside: Vec<&Remark> = remarks.iter().filter(inside).collect();
     let has_reason = |line: u32| inside.iter().any(|r| r.line == line && r.is_reason);
     let plain = |r: &&&Remark| r.words != NOT_VECTORISED || !has_reason(r.line);
-    let told = inside.iter().filter(plain);
-    told.map(|r| (r.line, r.words.clone())).collect()
-}
-
-/// Parses `FILE:FIRST-LAST_ERROR: …`.
-fn lines(head: &str) -> Option<(&str, u32, u32)> {
-    let (place, _) = head.split_once(": ")?;
-    let (file, range) = place.rsplit_once(':')?;
-    let (first, last) = range.split_once('-')?;
-    Some((file, first.parse().ok()?, last.parse().ok()?))
+    let told = inside.iter().filter(plain).map(|r| VectorizerRemark {
+        line: r.line,
+        text: r.words.clone(),
+    });
+    told.collect()
 }
 
 const NOT_VECTORISED: &str = "loop not vectorised";
@@ -101,11 +84,24 @@ fn vectorised(words: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::with_remarks;
+    use super::*;
 
     #[test]
-    fn remarks_go_below_their_kernel() {
-        let report = "a.cu:1-4: kernel\n    line 2: barrier\nb.cu:1-9: kernel\n    no barrier\n";
+    fn remarks_join_their_kernel() {
+        let kernel = |file: &str, lines: (u32, u32)| KernelReport {
+            launches: Vec::new(),
+            file: Some(file.into()),
+            first_line: lines.0,
+            last_line: lines.1,
+            fused_launches: Vec::new(),
+            removed_barriers: Vec::new(),
+            barriers: Vec::new(),
+            private_array_bytes: 0,
+            divergent_lines: Vec::new(),
+            interchanged_loops: Vec::new(),
+            vectorizer: Vec::new(),
+        };
+        let mut kernels = [kernel("a.cu", (1, 4)), kernel("b.cu", (1, 9))];
         let said = "remark: a.cu:3:5: vectorized loop (vectorization width: 8, interleaved count: 2) [-Rpass=loop-vectorize]\n\
                     remark: a.cu:3:5: vectorized loop (vectorization width: 8, interleaved count: 2) [-Rpass=loop-vectorize]\n\
                     remark: a.cu:3:5: the cost-model indicates that interleaving is not beneficial [-Rpass-analysis=loop-vectorize]\n\
@@ -113,11 +109,22 @@ mod tests {
                     remark: b.cu:9:1: loop not vectorized: call instruction cannot be vectorized [-Rpass-analysis=loop-vectorize]\n\
                     remark: b.cu:8:1: loop not vectorized [-Rpass-missed=loop-vectorize]\n\
                     remark: b.cu:10:1: loop not vectorized [-Rpass-missed=loop-vectorize]\n";
+        add_remarks(&mut kernels, said);
+        let told = |kernel: &KernelReport| {
+            let remarks = kernel.vectorizer.iter();
+            let remarks = remarks.map(|one| format!("{}: {}", one.line, one.text));
+            remarks.collect::<Vec<_>>()
+        };
         assert_eq!(
-            with_remarks(report, said),
-            "a.cu:1-4: kernel\n    line 2: barrier\n    line 3: loop vectorised, width 8, 2 times interleaved\n\
-             b.cu:1-9: kernel\n    no barrier\n    line 8: loop not vectorised\n    \
-             line 9: loop not vectorised: call instruction cannot be vectorized\n"
+            told(&kernels[0]),
+            ["3: loop vectorised, width 8, 2 times interleaved"]
+        );
+        assert_eq!(
+            told(&kernels[1]),
+            [
+                "8: loop not vectorised",
+                "9: loop not vectorised: call instruction cannot be vectorized"
+            ]
         );
     }
 }

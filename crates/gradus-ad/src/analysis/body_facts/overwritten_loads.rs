@@ -61,6 +61,11 @@ impl FactsBuilder<'_> {
 }
 
 impl BodyFacts<'_> {
+    /// Returns the cause for which a load cannot be recomputed.
+    pub fn clobber_of(&self, load: Op) -> Option<Clobber> {
+        self.clobbered_loads.get(&load).copied()
+    }
+
     /// Returns the cause for which a load cannot be recomputed, as text.
     pub fn describe_clobber(&self, unit: &Unit, load: Op) -> String {
         let file = |op: Op| unit.span(self.body.ops[op].loc).map(|span| span.file);
