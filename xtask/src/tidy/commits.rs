@@ -16,7 +16,7 @@ const BASE: &str = "cbba8b2bc9632ea52887401d95e473af0141e6d6";
 const SUBJECT_CHARS_MAX: usize = 72;
 
 /// Areas that are no crates.
-const AREAS: &[&str] = &["docs", "xtask", "bench", MERGE];
+const AREAS: &[&str] = &["docs", "xtask", "bench", "tests", MERGE];
 
 /// Area of merge commits. The merged commits have bodies, thus a merge needs none.
 const MERGE: &str = "merge";
