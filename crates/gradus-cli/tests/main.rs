@@ -8,6 +8,7 @@ mod cargo_gradus;
 mod checked;
 mod chunked_arrays;
 mod clauses;
+mod closed_programs;
 mod contracts;
 mod cplusplus;
 mod cuda;

@@ -152,9 +152,6 @@ impl Host {
                 self.wrap_shared_addresses();
             }
             self.run_text(pipeline.text(), &machine, vectorise)?;
-            if before_derivatives {
-                self.split_select_loads();
-            }
             if before_derivatives || pipeline == Pipeline::EarlyKernels {
                 self.wrap_shared_addresses();
             }

@@ -138,11 +138,12 @@ fn run(
         driven,
         compiled: HashMap::new(),
         compiler,
+        links: plan.jobs.iter().any(is_link),
+        waiting: Vec::new(),
     };
     for job in plan.jobs.iter_mut().filter(|job| reads_source(job)) {
         define_gradus_macro(job);
     }
-    let links = plan.jobs.iter().any(is_link);
     for (at, job) in plan.jobs.iter().enumerate() {
         let before = session.driven.diagnostics.len();
         let status = match job {
@@ -158,7 +159,7 @@ fn run(
             return Ok(());
         }
     }
-    if !links {
+    if !session.links {
         session.attach()?;
     }
     outputs.commit(&settings.leftovers)
@@ -232,6 +233,10 @@ struct Session<'a> {
     compiled: HashMap<PathBuf, CarriedModule>,
     /// The compiler.
     compiler: PathBuf,
+    /// True if the command line also links.
+    links: bool,
+    /// Refusals that the link may resolve because it knows the whole program.
+    waiting: Vec<Diagnostic>,
 }
 
 /// Runs a job with inherited input and output. Returns the exit status.
@@ -341,7 +346,7 @@ impl Session<'_> {
         let carries = job
             .output()
             .is_some_and(|o| self.compiled.contains_key(Path::new(o)));
-        if carries && may_be_resolved_at_link(&reply) {
+        if carries && self.may_wait_for_link(&reply) {
             let notes = reply.diagnostics.into_iter().map(|finding| Diagnostic {
                 severity: Severity::Note,
                 ..finding
@@ -364,6 +369,25 @@ impl Session<'_> {
             }
             None => Ok(1),
         }
+    }
+
+    /// Returns true if a link may resolve a refusal. The link of an executable in the same run also knows that no other
+    /// code uses the definitions; if that does not help, the first refusal is reported, which is closer to the source.
+    fn may_wait_for_link(&mut self, reply: &Reply) -> bool {
+        if may_be_resolved_at_link(reply) {
+            return true;
+        }
+        let by_knowledge = self.links
+            && has_error(reply, |code| {
+                matches!(
+                    code,
+                    Code::Outlives | Code::FloatBits | Code::UnknownMemoryType
+                )
+            });
+        if by_knowledge {
+            self.waiting.extend(reply.diagnostics.iter().cloned());
+        }
+        by_knowledge
     }
 
     /// Records the module that the object of a job carries.
@@ -448,6 +472,15 @@ impl Session<'_> {
             job,
             &self.compiled,
         )?;
+        let is_resolved = linked
+            .reply
+            .as_ref()
+            .is_some_and(|reply| reply.outcome == Outcome::Ok);
+        if !self.waiting.is_empty() && !is_resolved {
+            self.driven.diagnostics.retain(survives_link);
+            self.driven.diagnostics.append(&mut self.waiting);
+            return Ok(1);
+        }
         match linked.reply {
             // Notes on deferred calls are superseded by the link's reply.
             Some(reply) => {
@@ -497,18 +530,22 @@ fn survives_link(finding: &Diagnostic) -> bool {
 /// Returns true if files of a later link may resolve a refusal: the module's calls, with their diagnostics,
 /// then wait for the link. An unknown callee may also be the cause of unknown memory contents.
 fn may_be_resolved_at_link(reply: &Reply) -> bool {
+    has_error(reply, |code| {
+        matches!(
+            code,
+            Code::UnknownCallee
+                | Code::ExternalGlobal
+                | Code::ThreadLocalGlobal
+                | Code::UnknownIndirectTarget
+        )
+    })
+}
+
+/// Returns true if a refusal has an error with a stated code.
+fn has_error(reply: &Reply, is_stated: impl Fn(Code) -> bool) -> bool {
     let mut errors = reply
         .diagnostics
         .iter()
         .filter(|d| d.severity == Severity::Error);
-    reply.outcome != Outcome::Ok
-        && errors.any(|d| {
-            matches!(
-                d.code,
-                Code::UnknownCallee
-                    | Code::ExternalGlobal
-                    | Code::ThreadLocalGlobal
-                    | Code::UnknownIndirectTarget
-            )
-        })
+    reply.outcome != Outcome::Ok && errors.any(|d| is_stated(d.code))
 }

@@ -13,6 +13,7 @@ use crate::objects::archive;
 use crate::objects::fat_objects::{self, CarriedModule, ObjectFacts};
 use crate::objects::kind::{is_archive, is_bitcode};
 use crate::objects::linker_inputs::inputs;
+use crate::objects::outside_symbols;
 use crate::{Settings, child};
 use gradus_ir::{Code, Diagnostic};
 use gradus_pipeline::{CallsTask, Input, Options, Outcome, OutputKind, Reply, Request, Task};
@@ -61,7 +62,8 @@ pub(crate) fn prepare(
     let Some(leader) = first_back_arguments(&parts) else {
         return Ok(untouched);
     };
-    let reply = derive(settings, options, &candidates, &parts);
+    let needed_outside = symbols_outside(job, &candidates, &merged);
+    let reply = derive(settings, options, &candidates, &parts, needed_outside);
     let bitcode = reply.output(OutputKind::Bitcode);
     let Some(bitcode) = bitcode.filter(|_| reply.outcome == Outcome::Ok) else {
         return Ok(Linked {
@@ -237,6 +239,7 @@ fn derive(
     options: &Options,
     candidates: &[Candidate],
     parts: &[(usize, &CarriedModule)],
+    needed_outside: Option<Vec<String>>,
 ) -> Reply {
     let leader = first_back_arguments(parts).unwrap_or_default();
     let input = |(i, carried): &(usize, &CarriedModule)| {
@@ -247,6 +250,7 @@ fn derive(
         task: Task::Calls(CallsTask {
             partial: false,
             elsewhere: symbols_of_unmerged_objects(candidates, parts),
+            needed_outside,
         }),
         level: compilation::level(leader),
         emit: vec![OutputKind::Bitcode],
@@ -278,6 +282,23 @@ fn symbols_of_unmerged_objects(
         .filter(|name| needs.contains(name))
         .cloned()
         .collect()
+}
+
+/// Returns the symbols in the inputs of an executable's link that are not merged; `None` if the link is of another kind
+/// or names further symbols.
+fn symbols_outside(job: &Job, candidates: &[Candidate], merged: &[usize]) -> Option<Vec<String>> {
+    // Archives have members of unknown format at times; the reader of the libraries checks them.
+    let is_object = |word: usize| {
+        let mut here = candidates.iter();
+        here.any(|candidate| candidate.word == word && !candidate.member)
+    };
+    let mut found = outside_symbols::of_executable(job, is_object)?;
+    let left = (0..candidates.len()).filter(|i| !merged.contains(i));
+    for candidate in left.map(|i| &candidates[i]) {
+        found.extend(candidate.facts.needs.iter().cloned());
+        found.extend(candidate.facts.defines.iter().cloned());
+    }
+    Some(found.into_iter().collect())
 }
 
 /// Returns the linker's job with the merged object in place of the first, and without the others.

@@ -1,8 +1,5 @@
 //! Test support for the command: a folder per test, processes that must succeed, and their output.
 
-// Each test file is a separate program, and uses only some of these functions.
-#![allow(dead_code)]
-
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 

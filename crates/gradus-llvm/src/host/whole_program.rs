@@ -7,10 +7,8 @@
 use crate::host::ffi::*;
 use crate::host::module::Host;
 use llvm_sys::LLVMLinkage;
-use llvm_sys::LLVMVisibility;
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
-use std::collections::HashSet;
 
 /// The beginnings of mangled Rust names.
 const MANGLED: [&str; 2] = ["_R", "_ZN"];
@@ -20,28 +18,9 @@ impl Host {
     /// internal. The pipeline `EarlyRust` then drops unused code.
     pub fn make_whole_program(&mut self, used: &[String]) {
         self.whole_program = true;
-        let used: HashSet<&str> = used.iter().map(String::as_str).collect();
-        let values = self.functions().into_iter().chain(self.variables());
-        for value in values {
-            unsafe {
-                let name = name_of(value);
-                let is_rust = MANGLED.iter().any(|start| name.starts_with(start));
-                let is_external = matches!(
-                    LLVMGetLinkage(value),
-                    LLVMLinkage::LLVMExternalLinkage
-                        | LLVMLinkage::LLVMLinkOnceODRLinkage
-                        | LLVMLinkage::LLVMWeakODRLinkage
-                );
-                if is_rust
-                    && is_external
-                    && LLVMIsDeclaration(value) == 0
-                    && !used.contains(name.as_str())
-                {
-                    LLVMSetVisibility(value, LLVMVisibility::LLVMDefaultVisibility);
-                    LLVMSetLinkage(value, LLVMLinkage::LLVMInternalLinkage);
-                }
-            }
-        }
+        self.close_definitions(used, |name| {
+            MANGLED.iter().any(|start| name.starts_with(start))
+        });
     }
 
     /// Adds a private constant with the addresses of `functions`; `None` without functions.

@@ -1,6 +1,7 @@
 //! LLVM passes and rewrites before import.
 
 pub(crate) mod aligned_addresses;
+pub(crate) mod closed_program;
 pub(crate) mod constructs;
 pub(crate) mod dynamic_cast;
 pub(crate) mod fortran;
@@ -10,7 +11,6 @@ pub(crate) mod libstdcxx_containers;
 pub(crate) mod libstdcxx_vectors;
 pub mod marks;
 pub(crate) mod shared_addresses;
-pub(crate) mod split_select_loads;
 pub(crate) mod std_function;
 pub(crate) mod thread_local_addresses;
 pub(crate) mod unroll_local_arrays;

@@ -1,7 +1,7 @@
 //! Parses all inputs and links them into a single module of the host. A whole Rust program is simplified here.
 
-use crate::Input;
 use crate::run::{Run, StagePass, StageRun, Stop};
+use crate::{CallsTask, Input, Task};
 use gradus_analysis::Stage;
 use gradus_ir::{Code, Diagnostic};
 use gradus_llvm::{Host, Pipeline};
@@ -33,6 +33,13 @@ pub(crate) fn parse(run: &mut Run<'_>) -> Result<Host, Stop> {
     if let Some(device) = &run.request.options.device {
         let separate = run.request.options.separate;
         run.value_or_stop(host.merge_device(&device.bytes, &device.name, separate))?;
+    }
+    if let Task::Calls(CallsTask {
+        needed_outside: Some(needed),
+        ..
+    }) = &run.request.task
+    {
+        host.close_program(needed);
     }
     run.value_or_stop(host.verify().map_err(|broken| Diagnostic {
         code: Code::UnreadableInput,

@@ -84,6 +84,9 @@ pub struct CallsTask {
     pub partial: bool,
     /// Symbols defined by unseen parts of the program, if all parts are known.
     pub elsewhere: Vec<String>,
+    /// Symbols in the other objects and libraries of an executable. All other definitions of the inputs are the
+    /// program's own. `None` if other code may use any definition.
+    pub needed_outside: Option<Vec<String>>,
 }
 
 /// The mode of differentiation.

@@ -18,7 +18,7 @@ pub(crate) fn inputs(job: &Job) -> impl Iterator<Item = (usize, PathBuf)> {
 }
 
 /// Returns the file named by `-l` in the folders of `-L`: a shared library, else an archive.
-fn library(job: &Job, word: &str) -> Option<PathBuf> {
+pub(crate) fn library(job: &Job, word: &str) -> Option<PathBuf> {
     let name = word.strip_prefix("-l")?;
     let names = match name.strip_prefix(':') {
         Some(file) => vec![file.to_string()],

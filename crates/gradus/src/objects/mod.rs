@@ -8,4 +8,5 @@ mod elf_sections;
 pub mod fat_objects;
 pub(crate) mod kind;
 pub(crate) mod linker_inputs;
+pub(crate) mod outside_symbols;
 pub(crate) mod source_record;
