@@ -156,10 +156,9 @@ pub fn differentiate(
     let Some(primal) = unit.functions[variant.func].body.clone() else {
         return Err(vec![no_body(unit, variant.func)]);
     };
-    let mut made = build_variant(unit, &primal, closure, variant, options)?;
+    let made = build_variant(unit, &primal, closure, variant, options)?;
     if made.findings.iter().any(|f| f.severity == Severity::Error) {
-        made.findings.dedup();
-        return Err(made.findings);
+        return Err(errors_of(made.findings));
     }
     variant::inherit::attributes(unit, variant, func);
     unit.functions[func].body = Some(Box::new(made.body));
@@ -173,6 +172,17 @@ pub fn differentiate(
         disjoint_pairs: made.disjoint_pairs,
         warnings: made.findings,
     })
+}
+
+/// Returns the errors to report. A refused operation leaves gaps in the tape plan; internal errors beside a refusal are
+/// such gaps, and not faults of the compiler.
+fn errors_of(mut findings: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let is_refusal = |f: &Diagnostic| f.severity == Severity::Error && f.code != Code::CompilerDied;
+    if findings.iter().any(is_refusal) {
+        findings.retain(|finding| finding.code != Code::CompilerDied);
+    }
+    findings.dedup();
+    findings
 }
 
 /// The body of a derivative with the by-products of building the body.

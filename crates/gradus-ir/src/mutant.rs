@@ -62,7 +62,7 @@ macro_rules! mutants {
                     }
                     CallerTeamIgnored | NumThreadsBeforeBranchMissed => DetectedBy::Shares,
                     LevelQueryAccepted => DetectedBy::Gradients,
-                    SharedAddPlain | IndirectOutputsWithoutShadow | NarrowConstantsTruncated | IdleShareWraps => {
+                    SharedAddPlain | IndirectOutputsWithoutShadow | ShadowPointerNotCleared | NarrowConstantsTruncated | IdleShareWraps => {
                         DetectedBy::Tests
                     },
                     _ => DetectedBy::Wide,
@@ -82,6 +82,8 @@ mutants! {
     LoadReplacesAdjoint,
     /// The adjoint of a store does not zero the shadow memory.
     StoreKeepsAdjoint,
+    /// A float stored over a pointer keeps the shadow pointer as its adjoint.
+    ShadowPointerNotCleared,
     /// The adjoint of a memset does not zero the shadows of the overwritten numbers.
     FillKeepsAdjoints,
     /// The adjoint of a memcpy does not zero the destination's shadow.

@@ -55,6 +55,20 @@ pub struct PlanChoices {
     pub freed_early: BTreeSet<Op>,
 }
 
+/// Memory that holds floats and pointers at different times, as a union does.
+///
+/// The shadow of a float is an adjoint, and the shadow of a pointer is an address. Each store that ends the life of an
+/// address in shadow memory therefore clears the shadow: the store of a float in the forward pass, and the reversed
+/// store of a pointer in the reverse pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AlternatingMemory {
+    /// Only the program accesses the memory.
+    Own,
+    /// Callers access the memory. Its shadow has the callers' adjoints, which a store must not clear. A `double` absorbs
+    /// the bits of an address, which are a number below 1e-308; shorter formats do not.
+    Caller,
+}
+
 /// Facts about one body, read by tape plan, forward pass and reverse pass.
 pub struct BodyFacts<'a> {
     /// The primal.
@@ -71,6 +85,7 @@ pub struct BodyFacts<'a> {
     stable_loads: HashSet<Op>,
     clobbered_loads: HashMap<Op, overwritten_loads::Clobber>,
     copies: HashMap<Op, CopyKind>,
+    alternating_stores: HashMap<Op, AlternatingMemory>,
     deferred_frees: HashMap<Op, Op>,
     /// Per allocation with a deferred free: the addresses in a block that holds no pointers.
     private_block_addresses: HashMap<Op, HashSet<Value>>,
@@ -145,9 +160,40 @@ impl BodyFacts<'_> {
         crate::variant::carries_float(unit, self.body.ty(value))
             || self.float_bit_ranges.contains_key(&value)
     }
+    /// Returns true if all floats of a value are doubles.
+    pub fn holds_doubles(&self, unit: &Unit, value: Value) -> bool {
+        match self.float_bit_ranges(value) {
+            Some(ranges) => ranges.iter().all(|range| range.kind == FloatKind::F64),
+            None => {
+                let scalar = unit.types.scalar(self.body.ty(value));
+                unit.types.float_kind(scalar) == Some(FloatKind::F64)
+            }
+        }
+    }
     /// Returns true if a value carries pointers.
     pub fn holds_pointer(&self, unit: &Unit, value: Value) -> bool {
         unit.types.is_ptr(self.body.ty(value)) || self.pointer_bit_ranges.contains(&value)
+    }
+    /// Returns whose memory a store writes that holds floats and pointers at different times; `None` for other memory.
+    pub fn alternating_memory(&self, op: Op) -> Option<AlternatingMemory> {
+        self.alternating_stores.get(&op).copied()
+    }
+    /// Returns true if the reversed store of a pointer clears the shadow, for the floats that were there before.
+    pub fn clears_shadow_in_reverse(&self, unit: &Unit, op: Op) -> bool {
+        self.alternating_memory(op) == Some(AlternatingMemory::Own)
+            && self.holds_pointer(unit, self.body.operand(op, 0))
+    }
+    /// Returns the diagnostic for a store of short floats to memory of the caller that also holds pointers.
+    pub fn alternating_memory_error(&self, unit: &Unit, op: Op) -> Diagnostic {
+        Diagnostic::error(
+            Code::UnknownMemoryType,
+            "memory of the caller holds floating-point values and pointers in the same bytes",
+        )
+        .at(
+            unit.span(self.body.ops[op].loc),
+            "a floating-point value is stored here",
+        )
+        .help("use separate members for floating-point values and pointers, or `double` values")
     }
     /// Returns true if a global whose address is part of a constant has a shadow.
     pub fn is_shadowed(&self, global: GlobalId) -> bool {

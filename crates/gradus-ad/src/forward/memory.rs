@@ -2,6 +2,7 @@
 //! to pointers; in forward mode also tangents next to floats.
 
 use super::ForwardPass;
+use crate::analysis::body_facts::AlternatingMemory;
 use crate::emit::builder::{Lanes, MemorySpace, widen};
 use crate::emit::libc;
 use crate::shadow::typed_copy::FloatCopy;
@@ -79,11 +80,18 @@ impl ForwardPass<'_, '_, '_, '_> {
         let stores_tangent = self.forward_mode()
             && self.facts.holds_float(self.out.unit, value)
             && !is_planted(Mutant::TangentNotStored);
-        if !self.facts.has_shadow(ptr) || !(stores_pointer || stores_tangent) {
+        let clears = !stores_pointer && self.clears_shadow_pointer(op, value);
+        if !self.facts.has_shadow(ptr) || !(stores_pointer || stores_tangent || clears) {
             return;
         }
         let shadows = self.companion(ptr);
-        let values = self.companion(value);
+        let values = match clears {
+            true => {
+                let zero = self.out.build().zero(body.ty(value));
+                Lanes::from_elem(zero, shadows.len())
+            }
+            false => self.companion(value),
+        };
         for (lane, (&shadow, &beside)) in shadows.iter().zip(&values).enumerate() {
             let guard = self.activity_test(ptr, lane);
             self.when(guard, |pass| {
@@ -92,6 +100,27 @@ impl ForwardPass<'_, '_, '_, '_> {
                 pass.out.set_align(new, access.align_bytes);
                 pass.drop_self_alias_scopes(new, ptr);
             });
+        }
+    }
+
+    /// Returns true if a store of a float may end the life of an address in shadow memory, which then becomes an adjoint.
+    fn clears_shadow_pointer(&mut self, op: Op, value: Value) -> bool {
+        // The adjoint of an inactive float reaches nothing.
+        let is_active_float =
+            self.facts.holds_float(self.out.unit, value) && self.facts.is_active(value);
+        if self.forward_mode() || !is_active_float {
+            return false;
+        }
+        match self.facts.alternating_memory(op) {
+            None => false,
+            Some(AlternatingMemory::Own) => !is_planted(Mutant::ShadowPointerNotCleared),
+            Some(AlternatingMemory::Caller) => {
+                if !self.facts.holds_doubles(self.out.unit, value) {
+                    let finding = self.facts.alternating_memory_error(self.out.unit, op);
+                    self.findings.push(finding);
+                }
+                false
+            }
         }
     }
 

@@ -48,11 +48,18 @@ impl ReversePass<'_, '_, '_, '_> {
         }
     }
 
-    /// Reverses `*p = x`: `x_adj += *p_shadow; *p_shadow = 0`.
+    /// Reverses `*p = x`: `x_adj += *p_shadow; *p_shadow = 0`. The shadow of a pointer becomes zero where floats precede
+    /// it.
     pub(super) fn undo_store(&mut self, op: Op) {
         let body = self.facts.body;
         let (value, ptr) = (body.operand(op, 0), body.operand(op, 1));
-        if !self.facts.has_shadow(ptr) || !self.facts.holds_float(self.out.unit, value) {
+        if !self.facts.has_shadow(ptr) {
+            return;
+        }
+        if !self.facts.holds_float(self.out.unit, value) {
+            if self.facts.clears_shadow_in_reverse(self.out.unit, op) {
+                self.clear_shadow(op, ptr, body.ty(value));
+            }
             return;
         }
         let ty = body.ty(value);
@@ -74,6 +81,18 @@ impl ReversePass<'_, '_, '_, '_> {
             lanes.extend(taken);
         }
         self.accumulate_adjoint(value, lanes);
+    }
+
+    /// Zeroes the shadow of a stored value.
+    fn clear_shadow(&mut self, op: Op, ptr: Value, ty: TypeId) {
+        for (lane, shadow) in self.shadows_of(ptr).into_iter().enumerate() {
+            let guard = self.activity_test(ptr, lane);
+            self.when(guard, &[], |pass| {
+                let zero = pass.out.build().zero(ty);
+                pass.shadow_store(op, zero, shadow);
+                None
+            });
+        }
     }
 
     /// Reverses atomic `*p += x` and `*p -= x`: `x_adj += *p_shadow`, or `x_adj -= *p_shadow`; the shadow is

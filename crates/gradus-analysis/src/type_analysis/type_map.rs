@@ -27,6 +27,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Size of the widest float in bytes.
 const FLOAT_BYTES_MAX: i64 = 16;
+/// Size of the widest pointer in bytes.
+const POINTER_BYTES: i64 = 8;
 /// Maximal number of bytes inspected per access.
 pub(super) const ACCESS_MAX: u32 = 4096;
 
@@ -535,6 +537,22 @@ impl TypeMap {
             kinds.any(|kind| i64::from(kind.bits() / 8) > k)
         };
         self.may_begin_floats(memory, place, bytes) || (1..FLOAT_BYTES_MAX).any(reaches)
+    }
+    /// Returns true if the `bytes` bytes at a location may hold floats and pointers at different times, as a union does.
+    pub fn may_hold_floats_and_pointers(
+        &self,
+        memory: &AliasSets,
+        place: CellRef,
+        bytes: u64,
+    ) -> bool {
+        let bytes_max = bytes.min(u64::from(ACCESS_MAX)) as i64;
+        let mut offsets = 1 - POINTER_BYTES..bytes_max;
+        offsets.any(|k| self.type_at(memory, offset_by(place, k)).has_pointer())
+            && self.may_hold_floats(memory, place, bytes)
+    }
+    /// Returns true if callers of the roots or unknown code can access an alias set.
+    pub fn is_visible(&self, class: AliasSetId) -> bool {
+        self.visible[class.index()]
     }
     /// Returns true if floats may begin in the `bytes` bytes at a location.
     fn may_begin_floats(&self, memory: &AliasSets, place: CellRef, bytes: u64) -> bool {

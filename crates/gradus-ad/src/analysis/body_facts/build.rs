@@ -1,6 +1,6 @@
 //! Construction of the fact tables: runs the analyses once, and one walk over the body per table.
 
-use super::{BodyFacts, FloatBitRange, PlanChoices};
+use super::{AlternatingMemory, BodyFacts, FloatBitRange, PlanChoices};
 use crate::Options;
 use crate::analysis::program_facts::ProgramFacts;
 use crate::variant::indirect_calls::can_dispatch;
@@ -60,6 +60,7 @@ impl<'a> FactsBuilder<'a> {
             stable_loads: HashSet::new(),
             clobbered_loads: HashMap::new(),
             copies: HashMap::new(),
+            alternating_stores: HashMap::new(),
             deferred_frees: self.find_deferred_frees(body, &alias),
             private_block_addresses: HashMap::new(),
             outliving_blocks: HashSet::new(),
@@ -203,8 +204,8 @@ impl<'a> FactsBuilder<'a> {
         }
     }
 
-    /// Records recomputable loads, the clobber cause of all other loads, and the kinds of cells moved by
-    /// copies.
+    /// Records recomputable loads, the clobber cause of all other loads, the kinds of cells moved by copies, and the
+    /// stores to memory that holds floats and pointers.
     fn collect_memory_ops(&self, facts: &mut BodyFacts<'_>, clobbers: &Clobbers<'_>) {
         for op in facts.body.walk(facts.body.root()) {
             match facts.body.kind(op) {
@@ -212,6 +213,12 @@ impl<'a> FactsBuilder<'a> {
                     None => _ = facts.stable_loads.insert(op),
                     Some(lost) => _ = facts.clobbered_loads.insert(op, lost),
                 },
+                OpKind::Store(_) => {
+                    let found = self.alternating_memory(facts.body, op);
+                    facts
+                        .alternating_stores
+                        .extend(found.map(|memory| (op, memory)));
+                }
                 OpKind::Call(_) | OpKind::Invoke(_) => {
                     if let Some(ExternalFn::Memory(_)) = self.known(facts.body, op) {
                         let kind = self.closure.memory_cells.copy_kind(
@@ -227,6 +234,25 @@ impl<'a> FactsBuilder<'a> {
                 _ => {}
             }
         }
+    }
+
+    /// Returns whose memory a store writes that holds floats and pointers at different times.
+    fn alternating_memory(&self, body: &Body, op: Op) -> Option<AlternatingMemory> {
+        let (memory, cells) = (&self.closure.memory, &self.closure.memory_cells);
+        let ty = body.ty(body.operand(op, 0));
+        let bytes = self.unit.layout.store_bytes(self.unit, ty);
+        let targets = memory.targets(self.variant.func, body.operand(op, 1));
+        let mut alternating = targets
+            .iter()
+            .filter(|place| cells.may_hold_floats_and_pointers(memory, **place, bytes))
+            .peekable();
+        alternating.peek()?;
+        Some(
+            match alternating.any(|place| cells.is_visible(place.class)) {
+                true => AlternatingMemory::Caller,
+                false => AlternatingMemory::Own,
+            },
+        )
     }
 
     /// Returns the allocations whose blocks outlive the call.
@@ -520,7 +546,8 @@ impl<'a> FactsBuilder<'a> {
         match body.kind(op) {
             OpKind::Store(_) => {
                 facts.has_shadow(body.operand(op, 1))
-                    && facts.holds_float(self.unit, body.operand(op, 0))
+                    && (facts.holds_float(self.unit, body.operand(op, 0))
+                        || facts.clears_shadow_in_reverse(self.unit, op))
             }
             OpKind::AtomicRmw(..) => {
                 facts.has_shadow(body.operand(op, 0))
