@@ -1,6 +1,7 @@
 //! Unknown callees: possible effects on active memory without active arguments.
 
-use crate::support::{accepts, folder, refuses, write};
+use crate::support::{accepts, folder, refuses, succeeds, write};
+use std::process::Command;
 
 /// An unknown callee may return the address of an exported variable that is read later.
 #[test]
@@ -486,5 +487,116 @@ fn unknown_allocators_are_named() {
             &at,
             &format!("grad registered.c -f direct --wrt x -o out.o -- {flags}"),
         );
+    }
+}
+
+/// An evaluator offers calls of one, two and three arguments; the program has functions of one and two. A node holds
+/// the address of a function or of a variable. Character tests read a constant table of the C library.
+#[test]
+fn evaluator_without_functions_of_a_type() {
+    let at = folder("evaluator_without_functions");
+    let program = r#"#include <ctype.h>
+        #include <gradus.h>
+        #include <math.h>
+        #include <stdio.h>
+        #include <stdlib.h>
+        typedef struct Node {
+            int arity;
+            union { const double *bound; const void *function; };
+            struct Node *kid[3];
+        } Node;
+        static const struct { char name; int arity; const void *function; } table[] = {
+            {'S', 1, (const void *)sin}, {'E', 1, (const void *)exp}, {'P', 2, (const void *)pow}};
+        static Node *parse(const char **text, const double *x) {
+            Node *node = malloc(sizeof *node);
+            char c = *(*text)++;
+            node->arity = 0;
+            if (!isupper(c)) {
+                node->bound = x + (c - 'a');
+                return node;
+            }
+            for (int i = 0; i < 3; i++)
+                if (table[i].name == c) {
+                    node->arity = table[i].arity;
+                    node->function = table[i].function;
+                    for (int k = 0; k < node->arity; k++) node->kid[k] = parse(text, x);
+                }
+            return node;
+        }
+        #define ARG(k) eval(node->kid[k])
+        static double eval(const Node *node) {
+            switch (node->arity) {
+            case 0: return *node->bound;
+            case 1: return ((double (*)(double))node->function)(ARG(0));
+            case 2: return ((double (*)(double, double))node->function)(ARG(0), ARG(1));
+            case 3: return ((double (*)(double, double, double))node->function)(ARG(0), ARG(1), ARG(2));
+            default: return 0;
+            }
+        }
+        static void drop(Node *node) {
+            for (int k = 0; k < node->arity; k++) drop(node->kid[k]);
+            free(node);
+        }
+        static double f(const double *x) {
+            const char *text = "SPEab";
+            Node *root = parse(&text, x);
+            double value = eval(root);
+            drop(root);
+            return value;
+        }
+        int main(void) {
+            double x[2] = {0.5, 2}, d[2] = {0};
+            gradus_vjp(f, gradus_dup, x, d);
+            double p = exp(1.0), c = cos(p);
+            return fabs(d[0] - 2 * p * c) > 1e-12 || fabs(d[1] - 0.5 * p * c) > 1e-12;
+        }"#;
+    write(&at, "it.c", program);
+    for level in ["-O0", "-O1", "-O2", "-O3"] {
+        accepts(&at, &format!("cc {level} it.c -o it -lm"));
+        succeeds(&mut Command::new(at.join("it")));
+    }
+}
+
+/// The destructor of an exception object, as a member of another class, changes no other memory.
+#[test]
+fn exceptions_as_members() {
+    let at = folder("exceptions_as_members");
+    let program = r#"#include <cmath>
+        #include <gradus.h>
+        #include <exception>
+        #include <vector>
+        class Joint {
+            struct Unknown : std::exception {
+                const char *what() const noexcept override { return "unknown joint"; }
+            };
+            int kind;
+            double scale;
+            Unknown unknown;
+
+          public:
+            Joint(int kind, double scale) : kind(kind), scale(scale) {
+                if (kind > 2) throw unknown;
+            }
+            virtual ~Joint() {}
+            double place(double q) const { return kind == 1 ? scale * std::sin(q) : scale * q; }
+        };
+        static double f(const double *x, int n) {
+            std::vector<Joint *> chain;
+            for (int i = 0; i < n; i++) chain.push_back(new Joint(i % 2, x[i]));
+            double s = 0;
+            for (Joint *joint : chain) s += joint->place(x[0]);
+            for (Joint *joint : chain) delete joint;
+            return s;
+        }
+        int main() {
+            double x[3] = {1, 2, 3}, d[3] = {0};
+            gradus_vjp(f, gradus_dup, x, d, gradus_const, 3);
+            double first = 2 * x[0] + x[1] * std::cos(x[0]) + x[2];
+            return std::fabs(d[0] - first) + std::fabs(d[1] - std::sin(x[0])) + std::fabs(d[2] - x[0]) > 1e-12;
+        }"#;
+    write(&at, "it.cpp", program);
+    for level in ["-O0", "-O1", "-O2", "-O3"] {
+        accepts(&at, &format!("c++ {level} it.cpp -o it -lm"));
+        succeeds(&mut Command::new(at.join("it")));
     }
 }

@@ -6,7 +6,11 @@
 use crate::points_to::alias_set_solver::{Copy, Solver};
 use crate::points_to::alias_sets::MemoryOrigin;
 use crate::points_to::constraints::ConstraintBuilder;
-use gradus_ir::externals::{Effects, ExternalFn, MaskedFn, MemoryFn, MultiResultMathFn, SystemFn};
+use crate::points_to::union_find::NodeOffset;
+use gradus_ir::externals::{
+    CompilerIntrinsic, Effects, ExternalFn, MaskedFn, MemoryFn, MultiResultMathFn, SystemFn,
+    VA_LIST_POINTERS,
+};
 use gradus_ir::{AttrValue, ConstKind, FuncId, Op, Value};
 
 impl Solver<'_> {
@@ -44,6 +48,7 @@ impl ConstraintBuilder<'_, '_> {
         match known {
             ExternalFn::Memory(memory) => self.memory(op, memory, &args),
             ExternalFn::Masked(masked) => return self.masked(op, masked, &args),
+            ExternalFn::Marker(CompilerIntrinsic::VaStart) => return self.va_start(&args),
             ExternalFn::MathOut(math) => self.math_out(op, math, &args),
             ExternalFn::System(SystemFn::Qsort | SystemFn::Bsearch) => return self.sort(op, &args),
             ExternalFn::OpenMp(_) | ExternalFn::Fork(_) | ExternalFn::Mpi | ExternalFn::Gpu => {
@@ -55,6 +60,23 @@ impl ConstraintBuilder<'_, '_> {
             self.escape_captured(&args, effects);
         }
         self.add_result(op, known, &args, effects);
+    }
+
+    /// Lets a `va_list` lead to unknown memory, to which variadic arguments escape.
+    fn va_start(&mut self, args: &[Value]) {
+        let list = args.first().and_then(|list| self.target(*list));
+        let unseen = self.solver.unseen();
+        let Some(list) = list else {
+            unreachable!("`va_start` has a pointer to a list");
+        };
+        for bytes in VA_LIST_POINTERS {
+            let at = NodeOffset {
+                offset: list.offset.wrapping_add(bytes),
+                ..list
+            };
+            let points = self.solver.classes.pointee(at);
+            self.solver.classes.unify(points, unseen);
+        }
     }
 
     fn is_variable(&self, value: Value) -> bool {

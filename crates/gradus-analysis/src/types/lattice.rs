@@ -58,6 +58,10 @@ impl CellType {
     pub fn is_declared(self) -> bool {
         self.0 >> CellType::DECLARED_SHIFT != 0
     }
+    /// Returns true if an access contributed.
+    pub fn is_accessed(self) -> bool {
+        self.0 & 0xffff != 0
+    }
     /// Returns true if accesses saw at most one kind.
     pub fn is_single(self) -> bool {
         (self.0 & 0xffff).count_ones() <= 1

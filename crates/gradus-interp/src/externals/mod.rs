@@ -331,6 +331,8 @@ impl Machine<'_> {
             }
             ExceptionFn::Resume => Ok(Outcome::Throw(defined_arg(args, 0)?)),
             ExceptionFn::Guard => self.guard(site, args),
+            // The object's memory is dead after the destructor.
+            ExceptionFn::LibraryDestructor => Ok(Outcome::Nothing),
             ExceptionFn::Terminate => fault(TrapKind::Abort, "the program terminates"),
             ExceptionFn::LibraryThrow => {
                 fault(TrapKind::Uncaught, "the C++ library throws an exception")

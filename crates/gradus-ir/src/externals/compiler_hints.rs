@@ -2,6 +2,11 @@
 
 use super::{Effects, ExternalFn, Row};
 
+/// Offsets in bytes of the pointers in a `va_list`: the argument areas of x86-64 (8, 16) and AArch64 (0, 8, 16).
+pub const VA_LIST_POINTERS: [i64; 3] = [0, 8, 16];
+/// Size of the largest `va_list` in bytes (AArch64).
+pub const VA_LIST_BYTES: u64 = 32;
+
 /// A hint to the compiler or a query of the compiler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum CompilerIntrinsic {

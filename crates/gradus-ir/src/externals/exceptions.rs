@@ -25,11 +25,42 @@ pub enum ExceptionFn {
     Personality,
     /// A throw helper of the C++ library: out of range, out of memory, bad length.
     LibraryThrow,
+    /// The destructor of an exception of the C++ library.
+    LibraryDestructor,
     /// A Rust panic.
     Panic,
     /// A no-return function of the program ([`crate::Unit::declare_no_return`]).
     NoReturn,
 }
+
+/// The destructors of the base parts of the C++ library's exceptions. A message is the library's memory; the destructor of
+/// a base part does not free the object.
+const LIBRARY_DESTRUCTORS: &[&str] = &[
+    "_ZNSt9exceptionD2Ev",
+    "_ZNSt9exceptionD1Ev",
+    "_ZNSt11logic_errorD2Ev",
+    "_ZNSt11logic_errorD1Ev",
+    "_ZNSt12domain_errorD2Ev",
+    "_ZNSt12domain_errorD1Ev",
+    "_ZNSt16invalid_argumentD2Ev",
+    "_ZNSt16invalid_argumentD1Ev",
+    "_ZNSt12length_errorD2Ev",
+    "_ZNSt12length_errorD1Ev",
+    "_ZNSt12out_of_rangeD2Ev",
+    "_ZNSt12out_of_rangeD1Ev",
+    "_ZNSt13runtime_errorD2Ev",
+    "_ZNSt13runtime_errorD1Ev",
+    "_ZNSt11range_errorD2Ev",
+    "_ZNSt11range_errorD1Ev",
+    "_ZNSt14overflow_errorD2Ev",
+    "_ZNSt14overflow_errorD1Ev",
+    "_ZNSt15underflow_errorD2Ev",
+    "_ZNSt15underflow_errorD1Ev",
+    "_ZNSt9bad_allocD2Ev",
+    "_ZNSt9bad_allocD1Ev",
+    "_ZNSt8bad_castD2Ev",
+    "_ZNSt8bad_castD1Ev",
+];
 
 /// A throw writes the runtime's memory only; a handler may read any memory.
 const THROW: Effects = Effects {
@@ -54,6 +85,11 @@ pub(super) const ROWS: &[Row] = &[
         Effects::PURE.freeing(0),
     ),
     row(&["__cxa_throw", "__cxa_rethrow"], ExceptionFn::Throw, THROW),
+    row(
+        LIBRARY_DESTRUCTORS,
+        ExceptionFn::LibraryDestructor,
+        Effects::PURE.writing(&[0]).inaccessible().inactive(),
+    ),
     row(
         &["__cxa_begin_catch", "__cxa_get_exception_ptr"],
         ExceptionFn::BeginCatch,

@@ -34,7 +34,9 @@ mod text;
 pub(crate) mod vector;
 mod words;
 
-pub use crate::externals::compiler_hints::{CompilerIntrinsic, THREAD_LOCAL_ADDRESS};
+pub use crate::externals::compiler_hints::{
+    CompilerIntrinsic, THREAD_LOCAL_ADDRESS, VA_LIST_BYTES, VA_LIST_POINTERS,
+};
 pub use crate::externals::parallel_intrinsics::ParallelIntrinsic;
 pub use complex::ComplexFn;
 pub use differentiation::{Entry, EntryMode, differentiation_call};

@@ -43,7 +43,7 @@ pub enum SystemFn {
     AtExit,
     /// Sleeps or yields.
     Sleep,
-    /// The id of the process or thread.
+    /// The id of the process or thread, or the address of a constant table of the thread.
     Identity,
     /// Character operations of flang's runtime, on memory of the program.
     Text,
@@ -395,6 +395,15 @@ pub(super) const ROWS: &[Row] = &[
         ],
         SystemFn::Identity,
         INACTIVE_IO,
+    ),
+    row(
+        &[
+            "__ctype_b_loc",
+            "__ctype_tolower_loc",
+            "__ctype_toupper_loc",
+        ],
+        SystemFn::Identity,
+        Effects::PURE.inactive(),
     ),
     row(
         &[

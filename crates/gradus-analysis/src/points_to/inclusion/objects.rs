@@ -57,6 +57,8 @@ pub(crate) enum ObjectKey {
     Argument(FuncId, u32),
     /// The callee's copy of a `byval` argument, in a context.
     ByValue(FuncId, u32, Context),
+    /// The variadic arguments of a function, in a context.
+    Variadic(FuncId, Context),
     /// An `alloca`, in a context.
     Alloca(FuncId, Op, Context),
     /// A call that allocates, in a context.

@@ -4,7 +4,7 @@
 use crate::points_to::alias_sets::{
     AliasSet, AliasSetId, AliasSets, CellRef, CopyBytes, MemoryOrigin,
 };
-use crate::points_to::inclusion::constraints::NodeId;
+use crate::points_to::inclusion::constraints::{Constraint, NodeId};
 use crate::points_to::inclusion::objects::{Location, ObjectId, ObjectKey};
 use crate::points_to::inclusion::solver::Solver;
 use crate::points_to::leaf_tables::LeafTargets;
@@ -43,13 +43,13 @@ pub(crate) fn results(solver: &Solver<'_>) -> AliasSets {
         words.entry(at.offset).or_default().targets = targets;
     }
     add_values(solver, &mut memory);
-    add_calls(solver, &mut memory);
     add_copies(solver, &mut memory);
     Evidence {
         solver,
         memory: &mut memory,
     }
     .add();
+    add_calls(solver, &mut memory);
     memory
 }
 
@@ -76,7 +76,10 @@ fn origin(key: &ObjectKey) -> Option<MemoryOrigin> {
         ObjectKey::Global(global) => Some(MemoryOrigin::Global(global)),
         ObjectKey::Function(func) => Some(MemoryOrigin::Function(func)),
         ObjectKey::Returned(func, op, _) => Some(MemoryOrigin::External(func, op)),
-        ObjectKey::ByValue(..) | ObjectKey::Behind(..) | ObjectKey::Bits(_) => None,
+        ObjectKey::ByValue(..)
+        | ObjectKey::Variadic(..)
+        | ObjectKey::Behind(..)
+        | ObjectKey::Bits(_) => None,
     }
 }
 
@@ -120,16 +123,45 @@ fn add_values(solver: &Solver<'_>, memory: &mut AliasSets) {
     }
 }
 
-/// Adds the callees of indirect calls.
+/// Adds the callees of indirect calls. Needs the evidence of accesses.
 fn add_calls(solver: &Solver<'_>, memory: &mut AliasSets) {
+    let mut callee_of: BTreeMap<usize, NodeId> = BTreeMap::new();
+    for constraint in &solver.program.constraints {
+        if let Constraint::Call { callee, call } = *constraint {
+            callee_of.insert(call, callee);
+        }
+    }
     for (number, call) in solver.program.calls.iter().enumerate() {
         let bound = solver.bound.get(&number).into_iter().flatten();
+        let is_unknown = solver.unknown_calls.contains(&number)
+            && may_be_unknown_code(solver, memory, callee_of[&number]);
         let (callees, unknown) = memory.callees.entry(call.at).or_default();
         callees.extend(bound);
         callees.sort_unstable();
         callees.dedup();
-        *unknown |= solver.unknown_calls.contains(&number);
+        *unknown |= is_unknown;
     }
+}
+
+/// Returns true if a called pointer may be the address of unknown code. Memory that the program reads or writes is no
+/// code: in a union of function and data pointers, the call does not see the data pointers.
+fn may_be_unknown_code(solver: &Solver<'_>, memory: &AliasSets, callee: NodeId) -> bool {
+    let mut targets = addresses(solver, callee).peekable();
+    targets.peek().is_none()
+        || targets.any(|at| match solver.objects.get(at.object).key {
+            ObjectKey::External => true,
+            ObjectKey::Argument(..) | ObjectKey::Returned(..) | ObjectKey::Behind(..) => {
+                let evidence = &memory.classes[at.object.0 as usize].evidence;
+                !evidence.values().any(|seen| seen.is_accessed())
+            }
+            ObjectKey::ByValue(..)
+            | ObjectKey::Variadic(..)
+            | ObjectKey::Alloca(..)
+            | ObjectKey::Heap(..)
+            | ObjectKey::Global(_)
+            | ObjectKey::Function(_)
+            | ObjectKey::Bits(_) => false,
+        })
 }
 
 /// Adds the byte copies: per op, the union over the instances.

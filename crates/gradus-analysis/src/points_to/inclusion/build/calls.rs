@@ -75,8 +75,10 @@ impl BodyBuilder<'_, '_> {
         let args = unit.call_args(self.body, op);
         for (index, &arg) in args.iter().enumerate() {
             let Some(&param) = callee.params().get(index) else {
-                // A variadic argument: the callee reads it through memory of the runtime.
-                self.escape(arg);
+                let variadic = self.builder.variadic[context.0 as usize];
+                for from in self.nodes(arg).into_iter().flatten() {
+                    self.builder.program.copy(variadic, from);
+                }
                 continue;
             };
             let from = self.nodes(arg);

@@ -3,12 +3,14 @@
 //! Known functions follow their rows in gradus-ir. Memory behind the arguments of an unknown function escapes, unless
 //! host attributes exclude capture and writes.
 
+use crate::points_to::folds::Fold;
 use crate::points_to::inclusion::build::BodyBuilder;
 use crate::points_to::inclusion::constraints::{Constraint, NodeId, Step};
 use crate::points_to::inclusion::objects::{EXTERNAL, ObjectKey};
 use crate::types::lattice::CellType;
 use gradus_ir::externals::{
-    Effects, ExternalFn, IntFn, MaskedFn, MemoryFn, MultiResultMathFn, SystemFn,
+    CompilerIntrinsic, Effects, ExternalFn, IntFn, MaskedFn, MemoryFn, MultiResultMathFn, SystemFn,
+    VA_LIST_BYTES, VA_LIST_POINTERS,
 };
 use gradus_ir::{AttrValue, FuncId, Op, Value};
 
@@ -24,6 +26,8 @@ impl BodyBuilder<'_, '_> {
         match known {
             ExternalFn::Memory(memory) => self.memory(op, memory, &args),
             ExternalFn::Masked(masked) => return self.masked(op, masked, &args),
+            ExternalFn::Marker(CompilerIntrinsic::VaStart) => return self.va_start(&args),
+            ExternalFn::Marker(CompilerIntrinsic::VaCopy) => return self.va_copy(op, &args),
             ExternalFn::MathOut(math) => self.math_out(op, math, &args),
             ExternalFn::System(SystemFn::Qsort | SystemFn::Bsearch) => return self.sort(op, &args),
             ExternalFn::OpenMp(_) | ExternalFn::Fork(_) | ExternalFn::Mpi | ExternalFn::Gpu => {
@@ -82,6 +86,40 @@ impl BodyBuilder<'_, '_> {
         let size_bytes = size_bytes.and_then(|n| u64::try_from(n).ok());
         if let (Some(to), Some(from)) = (self.node(to), self.node(from)) {
             self.copy_bytes(op, to, from, size_bytes);
+        }
+    }
+    /// Lets a `va_list` lead to the variadic arguments. The arguments of all calls share one cell: the position of an
+    /// argument depends on the types of the arguments before it.
+    fn va_start(&mut self, args: &[Value]) {
+        let Some(list) = args.first().and_then(|list| self.node(*list)) else {
+            unreachable!("`va_start` has a pointer to a list");
+        };
+        let key = ObjectKey::Variadic(self.func, self.context);
+        let object = self.builder.objects.of(key);
+        let whole = Fold::of_whole_object(1);
+        self.builder.objects.get_mut(object).folds.insert(whole);
+        let arguments = self.builder.variadic[self.context.0 as usize];
+        let program = &mut self.builder.program;
+        let area = program.node();
+        program.address(area, object, 0);
+        program.push(Constraint::Store {
+            ptr: area,
+            bytes: 0,
+            from: arguments,
+        });
+        for bytes in VA_LIST_POINTERS {
+            program.push(Constraint::Store {
+                ptr: list,
+                bytes,
+                from: area,
+            });
+        }
+    }
+    fn va_copy(&mut self, op: Op, args: &[Value]) {
+        if let [to, from, ..] = *args
+            && let (Some(to), Some(from)) = (self.node(to), self.node(from))
+        {
+            self.copy_bytes(op, to, from, Some(VA_LIST_BYTES));
         }
     }
     fn masked(&mut self, op: Op, masked: MaskedFn, args: &[Value]) {

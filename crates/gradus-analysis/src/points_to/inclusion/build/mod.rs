@@ -33,6 +33,8 @@ pub(crate) struct Builder<'a> {
     pub slots: Vec<Slots<NodeId>>,
     /// Per instance: the node of each leaf of the result.
     pub returns: Vec<Vec<Option<NodeId>>>,
+    /// Per instance: the addresses among the variadic arguments.
+    pub variadic: Vec<NodeId>,
     /// Per indirect call: the context of its body.
     call_contexts: Vec<Context>,
 }
@@ -48,6 +50,7 @@ pub(crate) fn build<'a>(unit: &'a Unit, closure: &'a CallGraph) -> Builder<'a> {
         program: Program::default(),
         slots: Vec::new(),
         returns: Vec::new(),
+        variadic: Vec::new(),
         call_contexts: Vec::new(),
     };
     for instance in builder.instances.list.clone() {
@@ -77,6 +80,7 @@ impl<'a> Builder<'a> {
         let program = &mut self.program;
         let nodes = kinds.into_iter().map(|kind| Some(program.node_of(kind?)));
         self.returns.push(nodes.collect());
+        self.variadic.push(program.node());
     }
     /// Returns the body of a function.
     pub fn body(&self, func: FuncId) -> Option<&'a Body> {
@@ -108,6 +112,8 @@ impl<'a> Builder<'a> {
             // Not an error: the parameters of a function without a body have no uses.
             return;
         };
+        let variadic = self.variadic[context.0 as usize];
+        self.program.address(variadic, EXTERNAL, 0);
         for (number, &param) in body.params().iter().enumerate() {
             let object = self.objects.of(ObjectKey::Argument(func, number as u32));
             self.objects.get_mut(object).is_number =

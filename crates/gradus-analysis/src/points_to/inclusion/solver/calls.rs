@@ -41,6 +41,7 @@ impl Solver<'_> {
         for node in self.params(func).into_iter().flatten().flatten() {
             self.add_external(node);
         }
+        self.add_external(self.variadic[context.0 as usize]);
         for node in self.returns[context.0 as usize]
             .clone()
             .into_iter()
@@ -71,6 +72,7 @@ impl Solver<'_> {
                 // Data is no code: the pointer does not have this value at the call. A pointer has no bits alone.
                 ObjectKey::Bits(_)
                 | ObjectKey::ByValue(..)
+                | ObjectKey::Variadic(..)
                 | ObjectKey::Alloca(..)
                 | ObjectKey::Heap(..)
                 | ObjectKey::Global(_) => {}
@@ -118,6 +120,10 @@ impl Solver<'_> {
                     self.edge(*from, to, Move::By(0));
                 }
             }
+        }
+        let further = call.args.iter().skip(self.params(func).len());
+        for from in further.flatten().flatten() {
+            self.edge(*from, self.variadic[context.0 as usize], Move::By(0));
         }
         let returned = self.returns[context.0 as usize].clone();
         for (from, to) in returned.into_iter().zip(&call.result) {

@@ -45,6 +45,8 @@ pub(crate) struct Solver<'a> {
     pub instances: Instances,
     pub slots: Vec<Slots<NodeId>>,
     pub returns: Vec<Vec<Option<NodeId>>>,
+    /// Per instance: the addresses among the variadic arguments.
+    pub variadic: Vec<NodeId>,
     pub objects: Objects,
     pub escaped: HashSet<ObjectId>,
     pub cells: BTreeMap<Cell, NodeId>,
@@ -75,6 +77,7 @@ impl<'a> Solver<'a> {
             instances: builder.instances,
             slots: builder.slots,
             returns: builder.returns,
+            variadic: builder.variadic,
             objects: builder.objects,
             escaped: HashSet::new(),
             cells: BTreeMap::new(),
