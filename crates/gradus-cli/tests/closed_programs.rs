@@ -1,5 +1,5 @@
-//! The link of an executable: definitions that no other object or library names are the program's own. A variable then
-//! has only the values that the program stores, and a function only the callers in the program.
+//! The link of an executable: a variable that the program only reads, and that no other object or library names, keeps
+//! the initial value.
 
 use crate::support::{accepts, folder, refuses, shell, succeeds, write};
 use std::process::Command;

@@ -18,7 +18,7 @@ impl Host {
     /// internal. The pipeline `EarlyRust` then drops unused code.
     pub fn make_whole_program(&mut self, used: &[String]) {
         self.whole_program = true;
-        self.close_definitions(used, |name| {
+        self.close_definitions(used, |_, name| {
             MANGLED.iter().any(|start| name.starts_with(start))
         });
     }

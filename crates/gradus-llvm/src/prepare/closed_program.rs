@@ -1,11 +1,11 @@
-//! Makes the definitions of a whole program internal.
+//! Makes definitions internal that only the program uses.
 //!
-//! The link of an executable knows every object and library of the program. A definition that none of the others names
-//! is then the program's own: no unknown code calls the function or writes the variable. Analyses read this from the
-//! linkage, as an optimiser at link time does.
+//! The link of an executable knows every object and library of the program. A variable that none of the others names,
+//! and that the program only reads, keeps the initial value. Analyses read this from the linkage.
 //!
-//! A variable that the program writes, or whose address it passes on, stays as well: a derivative treats such a variable
-//! in the same way whether other code may set it or not.
+//! Functions stay external: internal functions are inlined in another way, and a free that a check must find then moves
+//! behind a condition. A variable that the program writes, or whose address it passes on, stays as well: a derivative
+//! treats such a variable in the same way whether other code may set it or not.
 //!
 //! Definitions with another meaning of their symbol stay: run-time type information, which the C++ library compares by
 //! name across objects, variables of the call interface, and definitions in `llvm.used`.
@@ -31,13 +31,21 @@ const STAYING: [&str; 7] = [
 const USED: [&CStr; 2] = [c"llvm.used", c"llvm.compiler.used"];
 
 impl Host {
-    /// Makes all definitions internal, except `needed`: names in other objects and libraries of the program.
+    /// Makes the variables internal that the program only reads, except `needed`: names in other objects and libraries
+    /// of the program.
     pub fn close_program(&self, needed: &[String]) {
-        self.close_definitions(needed, |_| true);
+        // SAFETY: the host owns the module, and no caller holds a value of it across the call.
+        self.close_definitions(needed, |value, _| unsafe {
+            LLVMIsAFunction(value).is_null() && is_only_read(value)
+        });
     }
 
-    /// Makes the definitions with the stated names internal, except `needed`.
-    pub(crate) fn close_definitions(&self, needed: &[String], is_stated: impl Fn(&str) -> bool) {
+    /// Makes the definitions internal that `is_own` selects, except `needed`.
+    pub(crate) fn close_definitions(
+        &self,
+        needed: &[String],
+        is_own: impl Fn(LLVMValueRef, &str) -> bool,
+    ) {
         let needed: HashSet<&str> = needed.iter().map(String::as_str).collect();
         // SAFETY: the host owns the module, and no caller holds a value of it across the call.
         unsafe {
@@ -46,16 +54,14 @@ impl Host {
             for value in self.functions().into_iter().chain(self.variables()) {
                 let name = name_of(value);
                 let stays = name.starts_with("llvm.")
-                    || !is_stated(&name)
                     || STAYING.iter().any(|start| name.starts_with(start))
                     || needed.contains(name.as_str())
                     || in_assembly.contains(&name)
                     || used.contains(&value);
-                let is_variable = LLVMIsAFunction(value).is_null();
                 if !stays
                     && LLVMIsDeclaration(value) == 0
                     && is_closable(LLVMGetLinkage(value))
-                    && (!is_variable || is_only_read(value))
+                    && is_own(value, &name)
                 {
                     LLVMSetComdat(value, null_mut());
                     LLVMSetVisibility(value, LLVMDefaultVisibility);
