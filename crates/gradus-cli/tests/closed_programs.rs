@@ -112,3 +112,28 @@ fn functions_for_other_objects_stay() {
     accepts(&at, "cc -O2 main.c methods.c caller.o -o a");
     succeeds(&mut Command::new(at.join("a")));
 }
+
+/// The program writes the variables of a section by the bounds of the section.
+#[test]
+fn variables_of_a_section_stay_open() {
+    let at = folder("closed-section");
+    let rates = "__attribute__((section(\"rates\"))) double rate = 1;
+        extern double __start_rates[], __stop_rates[];
+        void set(void) { for (double *p = __start_rates; p < __stop_rates; p++) *p = 3; }
+        double f(const double *x) { return rate * x[0] * x[0]; }\n";
+    let main = "#include <gradus.h>
+        double f(const double *x);
+        void set(void);
+        int main(void) {
+            double x = 2, d = 0;
+            set();
+            gradus_vjp(f, gradus_dup, &x, &d);
+            return d != 12;
+        }\n";
+    write(&at, "rates.c", rates);
+    write(&at, "main.c", main);
+    for level in ["-O0", "-O2"] {
+        accepts(&at, &format!("cc {level} main.c rates.c -o a"));
+        succeeds(&mut Command::new(at.join("a")));
+    }
+}

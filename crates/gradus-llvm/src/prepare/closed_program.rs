@@ -7,7 +7,8 @@
 //! behind a condition. A variable that the program writes, or whose address it passes on, stays as well: a derivative
 //! treats such a variable in the same way whether other code may set it or not.
 //!
-//! Definitions with another meaning of their symbol stay: run-time type information, which the C++ library compares by
+//! A variable in a section of its own stays, since a program may write all variables of the section by its bounds
+//! (`__start_NAME`). Definitions with another meaning of their symbol stay: run-time type information, which the C++ library compares by
 //! name across objects, variables of the call interface, and definitions in `llvm.used`.
 
 use crate::host::calls::is_call;
@@ -36,7 +37,7 @@ impl Host {
     pub fn close_program(&self, needed: &[String]) {
         // SAFETY: the host owns the module, and no caller holds a value of it across the call.
         self.close_definitions(needed, |value, _| unsafe {
-            LLVMIsAFunction(value).is_null() && is_only_read(value)
+            LLVMIsAFunction(value).is_null() && !has_section(value) && is_only_read(value)
         });
     }
 
@@ -117,6 +118,15 @@ fn is_closable(linkage: LLVMLinkage) -> bool {
             | LLVMLinkOnceAnyLinkage
             | LLVMLinkOnceODRLinkage
     )
+}
+
+/// Returns whether a variable states its section.
+///
+/// # Safety
+/// `variable` is live.
+unsafe fn has_section(variable: LLVMValueRef) -> bool {
+    let section = unsafe { LLVMGetSection(variable) };
+    !section.is_null() && unsafe { *section } != 0
 }
 
 /// Returns whether all uses of an address read from it.
