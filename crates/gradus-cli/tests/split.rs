@@ -1,7 +1,7 @@
 //! Split mode by the drivers: equal gradients at every level, without findings of the sanitizers or
 //! valgrind, and without leaks.
 
-use crate::support::{folder, gradus};
+use crate::support::{folder, gradus, shell};
 use std::process::{Command, Output};
 
 /// Loops with early exits, local arrays, heap blocks, lists, calls, globals; two tapes at a time; memory
@@ -264,6 +264,35 @@ fn registrations_are_followed_by_every_checker() {
             return s;
         }\n";
     same_under_every_checker("rules", &[("main.c", BOTH_WAYS), ("rules.c", rules)]);
+}
+
+/// The debug information of a declaration is no scope of the derivative's locations.
+#[test]
+fn registered_derivatives_of_external_functions() {
+    let at = folder("registered_external");
+    let program = "#include <gradus.h>
+        double area(double radius);
+        double area_augmented(double radius) { return area(radius); }
+        double area_reverse(double radius, double area_adj) { return 6 * radius * area_adj; }
+        double area_jvp(double radius, double radius_tan) { return 6 * radius * radius_tan; }
+        GRADUS_GRADIENT(area, area_augmented, area_reverse);
+        GRADUS_DERIVATIVE(area, area_jvp);
+        double total(double x) { return area(x) * x; }
+        int main(void)
+        {
+            double adjoint = gradus_vjp_double(total, gradus_out, 2.0);
+            return adjoint != 36 || gradus_jvp_double(total, gradus_dup, 2.0, 1.0) != 36;
+        }";
+    let library = "double area(double radius) { return 3 * radius * radius; }\n";
+    for (name, source) in [("program.c", program), ("library.c", library)] {
+        std::fs::write(at.join(name), source).expect("written");
+    }
+    shell(&at, "cc -c library.c");
+    for flags in ["-O0", "-O2", "-O2 -g"] {
+        let made = gradus(&at, &format!("cc {flags} program.c library.o -o program"));
+        assert!(made.status.success(), "{flags}: {}", text(&made));
+        shell(&at, "./program");
+    }
 }
 
 #[test]

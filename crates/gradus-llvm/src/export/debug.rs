@@ -38,15 +38,17 @@ unsafe extern "C" {
 }
 
 impl Exporter<'_, '_> {
-    /// Creates the subprogram of a derivative from the subprogram of its primal.
+    /// Creates the subprogram of a derivative from the subprogram of its primal, unless the primal is external.
     pub(super) fn derive_subprogram(&self, raw: LLVMValueRef, origin: LLVMValueRef) {
         unsafe {
             let from = LLVMGetSubprogram(origin);
-            if !from.is_null() {
-                LLVMSetSubprogram(
-                    raw,
-                    gr_derive_subprogram(from, c_string(&name_of(raw)).as_ptr()),
-                );
+            if from.is_null() {
+                // Not an error: the program has no debug information.
+                return;
+            }
+            let derived = gr_derive_subprogram(from, c_string(&name_of(raw)).as_ptr());
+            if !derived.is_null() {
+                LLVMSetSubprogram(raw, derived);
             }
         }
     }

@@ -282,6 +282,9 @@ int gr_weights_fit(LLVMMetadataRef node, LLVMValueRef terminator) {
 // Returns a subprogram like `from` with another name.
 LLVMMetadataRef gr_derive_subprogram(LLVMMetadataRef from, const char *name) {
   auto *p = unwrap<DISubprogram>(from);
+  // A declaration (the derivative is registered) belongs to the types of a compile unit: no scope of locations.
+  if (!p->isDefinition())
+    return nullptr;
   auto *s = DISubprogram::getDistinct(
       p->getContext(), p->getScope(), name, name, p->getFile(), p->getLine(), p->getType(), p->getScopeLine(),
       nullptr, 0, 0, DINode::FlagZero, p->getSPFlags(), p->getUnit());
