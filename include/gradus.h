@@ -113,7 +113,7 @@ unsigned long __gradus_augmentsize(void *function, ...);
 
 #endif
 
-/* Registrations, at file scope (docs/registrations.md): derivatives of one's own, functions without
+/* Registrations, at file scope (docs/howto/custom-derivatives.md): derivatives of one's own, functions without
  * derivatives, functions like those of the C library, allocators (the number of the argument with the
  * bytes, and what frees). */
 #define GRADUS_KEEP __attribute__((used)) static

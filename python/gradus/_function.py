@@ -119,7 +119,7 @@ class Function(Caller):
         return Scipy(self)
 
     def report(self) -> Report:
-        """Returns the compiler's report: a dictionary with the fields of `docs/report.md`; `str(…)` is text, and
+        """Returns the compiler's report: a dictionary with the fields of `docs/reference/report.md`; `str(…)` is text, and
         `.html(path)` writes a page."""
         return self._made.report
 

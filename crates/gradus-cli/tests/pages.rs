@@ -1,13 +1,17 @@
 //! The pages of diagnostics are true: an example's commands are refused with the page's code at the marked
-//! line, and the remedy's commands, run afterwards, succeed. The guide's commands succeed, too.
+//! line, and the remedy's commands, run afterwards, succeed.
 //!
-//! A section of a page is a session in a folder: a block ```` ```c energy.c ```` is a file, a block ````
-//! ```sh ```` is a list of commands. All but the last command of an example must succeed. Pages whose
-//! example is an unnamed C block are covered by another test (gradus-testkit's `refusals`).
+//! A section of a page is a session in a folder (`session`). All but the last command of an example must succeed.
+//! Pages whose example is an unnamed C block are covered by another test (gradus-testkit's `refusals`). The tests of
+//! the manual are in `manual`.
+
+mod manual;
+mod session;
 
 use gradus::Code;
+use session::{Block, Session, blocks, command_with_outcome};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 
 /// Codes that no user program causes, with reasons.
 const CODES_WITHOUT_EXAMPLE: &[(Code, &str)] = &[
@@ -27,31 +31,6 @@ fn pages() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/diagnostics")
 }
 
-/// A block of a page: the text after the opening, and the content.
-type Block<'a> = (&'a str, String);
-
-fn blocks(part: &str) -> Vec<Block<'_>> {
-    let mut found: Vec<Block<'_>> = Vec::new();
-    let mut open = false;
-    for line in part.lines() {
-        match (line.strip_prefix("```"), open) {
-            (Some(info), false) => {
-                found.push((info.trim(), String::new()));
-                open = true;
-            }
-            (Some(_), true) => open = false,
-            (None, true) => {
-                if let Some((_, text)) = found.last_mut() {
-                    *text += line;
-                    text.push('\n');
-                }
-            }
-            (None, false) => {}
-        }
-    }
-    found
-}
-
 /// Returns the marked line of a file.
 fn mark(blocks: &[Block<'_>]) -> Option<String> {
     blocks.iter().find_map(|(info, text)| {
@@ -66,43 +45,9 @@ fn mark(blocks: &[Block<'_>]) -> Option<String> {
     })
 }
 
-/// Writes a section's files and runs its commands. Returns the output of each.
-fn run_session(folder: &Path, blocks: &[Block<'_>]) -> Vec<(String, Output)> {
-    let mut outputs = Vec::new();
-    for (info, text) in blocks {
-        if let Some((_, name)) = info.split_once(' ') {
-            let path = folder.join("work").join(name);
-            std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
-            std::fs::write(path, text).expect("written");
-        }
-        for line in text.lines().filter(|_| *info == "sh") {
-            let path = std::env::var("PATH").unwrap_or_default();
-            let output = Command::new("sh")
-                .args(["-c", line])
-                .env("PATH", format!("{}:{path}", folder.join("bin").display()))
-                .env("TMPDIR", folder.join("tmp"))
-                .current_dir(folder.join("work"))
-                .output();
-            outputs.push((line.to_owned(), output.expect("a shell runs")));
-        }
-    }
-    outputs
-}
-
-fn prepared(page: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("page-{page}"));
-    let _ = std::fs::remove_dir_all(&folder);
-    for inner in ["bin", "work", "tmp"] {
-        std::fs::create_dir_all(folder.join(inner)).expect("a folder");
-    }
-    let link = |to: &Path, name: &str| {
-        std::os::unix::fs::symlink(to, folder.join("bin").join(name)).expect("a link");
-    };
-    link(Path::new(env!("CARGO_BIN_EXE_gradus")), "gradus");
-    if let Some(clang) = std::env::var_os("GRADUS_CLANG") {
-        link(Path::new(&clang), "clang-22");
-    }
-    folder
+fn prepared(page: &str) -> Session {
+    let at = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("page-{page}"));
+    Session::new(at, Path::new(env!("CARGO_BIN_EXE_gradus")), &["gradus"])
 }
 
 /// Returns true if the output has a code in the form required of a page's example.
@@ -117,17 +62,11 @@ fn reports_code(output: &Output, code: Code) -> bool {
     }
 }
 
-/// Formats a command with its outcome.
-fn command_with_outcome(line: &str, output: &Output) -> String {
-    let said = String::from_utf8_lossy(&output.stderr);
-    format!("`{line}`: {}\n{said}", output.status)
-}
-
 fn check(code: Code, page: &str) -> Result<(), String> {
     let (example, remedy) = page.split_once("## What to do").ok_or("no remedy")?;
     let (example, remedy) = (blocks(example), blocks(remedy));
-    let folder = prepared(code.number());
-    let mut typed = run_session(&folder, &example);
+    let session = prepared(code.number());
+    let mut typed = session.run(&example);
     let (line, last) = typed.pop().ok_or("nothing is typed")?;
     if let Some((line, output)) = typed.iter().find(|(_, output)| !output.status.success()) {
         return Err(format!("before: {}", command_with_outcome(line, output)));
@@ -144,7 +83,7 @@ fn check(code: Code, page: &str) -> Result<(), String> {
             return Err(format!("the example's line is not {place}: {said}"));
         }
     }
-    let typed = run_session(&folder, &remedy);
+    let typed = session.run(&remedy);
     let bad = typed.iter().find(|(_, output)| {
         let said = String::from_utf8_lossy(&output.stderr);
         !output.status.success() || said.contains(code.number())
@@ -182,21 +121,4 @@ fn diagnostic_pages_are_true() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
     assert!(elsewhere < 10, "{elsewhere}");
-}
-
-#[test]
-fn guide_commands_succeed() {
-    for (name, commands_min) in [("guide", 4), ("report", 3)] {
-        let page = pages().join(format!("../{name}.md"));
-        let page = std::fs::read_to_string(page).expect("the page");
-        let typed = run_session(&prepared(name), &blocks(&page));
-        assert!(typed.len() >= commands_min, "{}", typed.len());
-        for (line, output) in typed {
-            assert!(
-                output.status.success(),
-                "{}",
-                command_with_outcome(&line, &output)
-            );
-        }
-    }
 }

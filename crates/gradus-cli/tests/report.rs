@@ -246,7 +246,10 @@ fn the_manual_names_every_field() {
     found.sort();
     found.dedup();
     assert!(found.len() > 80, "{found:?}");
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/report.md");
+    let page = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/reference/report.md"
+    );
     let page = std::fs::read_to_string(page).expect("the manual");
     let is_missing = |key: &&String| !page.contains(&format!("`{key}`"));
     let missing: Vec<&String> = found.iter().filter(is_missing).collect();

@@ -1,7 +1,7 @@
 //! The table of the passes of a compilation, in order, for [`crate::Options::dump_after`], timings and switches.
 //!
-//! Each row stands in the file of its pass under `stages/`. `docs/passes.md` is generated from this table and the tables
-//! of gradus-simplify and gradus-gpu.
+//! Each row stands in the file of its pass under `stages/`. `docs/reference/passes.md` is generated from this table and
+//! the tables of gradus-simplify and gradus-gpu.
 
 use crate::run::StagePass;
 use crate::stages::{
@@ -93,7 +93,10 @@ mod tests {
 
     #[test]
     fn passes_page_is_current() {
-        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/passes.md");
+        let file = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../docs/reference/passes.md"
+        );
         if std::env::var_os("GRADUS_BLESS").is_some() {
             std::fs::write(file, page()).expect("the page is writable");
         }

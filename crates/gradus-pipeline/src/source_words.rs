@@ -496,7 +496,7 @@ impl<'s> WordPreserver<'s, '_> {
     fn refuse(&mut self, at: usize, why: &str) {
         let message = format!("`{}` {why}", self.text(at));
         let finding = Diagnostic::error(Code::UnsupportedKeyword, message);
-        let help = "`docs/interface-words.md` lists the supported names";
+        let help = "`docs/reference/interface-words.md` lists the supported names";
         self.kept
             .findings
             .push(finding.at(Some(self.tokens[at].span()), "here").help(help));

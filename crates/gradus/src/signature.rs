@@ -1,5 +1,5 @@
 //! The signatures of functions and derivatives as JSON, for callers that build their calls at run time. The page
-//! `docs/signature.md` states the format.
+//! `docs/reference/signature.md` states the format.
 
 use crate::shared_library::{Entry, entry_name};
 use gradus_pipeline::{Argument, Derivative, DescriptorKind, Mode};

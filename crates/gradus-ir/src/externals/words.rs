@@ -1,6 +1,6 @@
 //! The keywords of the call interface, as data: calls, registrations, markers, attributes, metadata, hooks.
 //!
-//! The recognisers read the table, the manual prints the table (`docs/interface-words.md`), and a test walks
+//! The recognisers read the table, the manual prints the table (`docs/reference/interface-words.md`), and a test walks
 //! all rows. A name of the interface without a row is refused by name and never treated as an ordinary
 //! external.
 

@@ -32,7 +32,7 @@ pub(crate) struct Marks {
 pub(crate) fn refuse_word(word: &str, why: &str, span: Option<SourceSpan>) -> Diagnostic {
     Diagnostic::error(Code::UnsupportedKeyword, format!("`{word}` {why}"))
         .at(span, "here")
-        .help("remove the name; `docs/interface-words.md` lists the supported names")
+        .help("remove the name; `docs/reference/interface-words.md` lists the supported names")
 }
 
 const NOT_SUPPORTED: &str = "is an unsupported name of the call interface";

@@ -1,5 +1,5 @@
 //! Remedies for saved values: the change of the program that makes the save unnecessary. The user guide explains
-//! each remedy (`docs/guide.md`, the table of costs).
+//! each remedy (`docs/howto/memory.md`, the table of costs).
 
 use gradus_ad::{SaveReason, SavedValue};
 use gradus_ir::SourceSpan;

@@ -1,5 +1,5 @@
 //! The report as data: every form of the report (text, JSON, HTML) is rendered from these structures, and the page
-//! `docs/report.md` documents the fields.
+//! `docs/reference/report.md` documents the fields.
 //!
 //! # Invariants
 //! Field names and the names of variants are part of the JSON format. A change that a reader must know increments

@@ -172,7 +172,7 @@ pub struct Options {
     pub allowed: Vec<Allowance>,
     /// Runs the verifiers after every pass; exported functions are always verified.
     pub verify_each: bool,
-    /// Returns the program's text after the named passes (`docs/passes.md`; `all` for all).
+    /// Returns the program's text after the named passes (`docs/reference/passes.md`; `all` for all).
     pub dump_after: Vec<String>,
     /// True if other files can call the functions requested by name, including `static` functions, by their
     /// symbols.

@@ -1,5 +1,5 @@
 //! The report for users, in four forms: short text, full text, JSON, HTML. All forms are rendered from one
-//! [`Document`]; the page `docs/report.md` documents the fields.
+//! [`Document`]; the page `docs/reference/report.md` documents the fields.
 
 mod document;
 mod figures;

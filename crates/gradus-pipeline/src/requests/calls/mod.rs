@@ -238,7 +238,7 @@ fn request_kind(call: &Call<'_>, entry: Entry) -> Result<RequestKind, Diagnostic
             format!("`{}` is not supported", entry.name)
         }
     };
-    let help = "remove the call; `docs/interface-words.md` lists the supported names";
+    let help = "remove the call; `docs/reference/interface-words.md` lists the supported names";
     Err(call.error(Code::UnsupportedKeyword, message).help(help))
 }
 

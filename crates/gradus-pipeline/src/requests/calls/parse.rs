@@ -384,8 +384,7 @@ impl<'a> Parser<'a> {
                 Marker::NoEffect | Marker::NoFree => {}
                 Marker::Unsupported(name) => {
                     let message = format!("the marker `enzyme_{name}` is not supported");
-                    let help =
-                        "remove the marker; `docs/interface-words.md` lists the supported names";
+                    let help = "remove the marker; `docs/reference/interface-words.md` lists the supported names";
                     return Err(self
                         .call
                         .error(Code::UnsupportedKeyword, message)
@@ -679,7 +678,7 @@ impl<'a> Parser<'a> {
 fn unknown_marker(call: &Call<'_>, name: &str) -> Diagnostic {
     let message = format!("`{name}` is not a marker of the call interface");
     call.error(Code::UnsupportedKeyword, message)
-        .help("correct the name; `docs/interface-words.md` lists the supported names")
+        .help("correct the name; `docs/reference/interface-words.md` lists the supported names")
 }
 
 /// Returns a type's name for diagnostics.
