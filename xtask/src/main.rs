@@ -10,6 +10,7 @@ mod bench;
 mod course;
 mod demo;
 mod dist;
+mod docs;
 mod driver_overhead;
 mod gradus;
 mod growth;
@@ -123,6 +124,12 @@ const COMMANDS: &[Command] = &[
         arguments: "[--from FOLDER]",
         summary: "build a release: install tree, tarball, Debian package",
         run: dist::run,
+    },
+    Command {
+        name: "docs",
+        arguments: "",
+        summary: "build the manual as a searchable book, and check links and pages",
+        run: docs::run,
     },
     Command {
         name: "setup",

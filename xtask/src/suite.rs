@@ -5,7 +5,7 @@
 
 use crate::area::ExpectedResults;
 use crate::process::{self, Failure, Outcome};
-use crate::{area, gradus, python, setup, tidy, wheel, workspace};
+use crate::{area, docs, gradus, python, setup, tidy, wheel, workspace};
 use std::time::Instant;
 
 /// Runs all checks, or the tests of the area NAME.
@@ -70,6 +70,7 @@ pub fn test(arguments: &[String]) -> Outcome<()> {
             cargo(&["test", "--workspace", "--no-fail-fast"])
         });
     }
+    report.step("docs", || docs::run(&[]));
     report.step("python", || python::run(&[]));
     report.step("wheel", || {
         let programs = workspace::target().join("debug").display().to_string();
