@@ -171,3 +171,25 @@ fn make_meson_and_pkg_config_use_the_installation() {
     succeeds(command.current_dir(&project));
     runs(&project.join("demo"));
 }
+
+#[test]
+fn drivers_compile_openmp_and_cuda_projects() {
+    let (at, prefix) = installed("install-drivers");
+    let project = example(&at, "openmp");
+    let mut configure = Command::new("cmake");
+    configure.args(["-S", ".", "-B", "build"]);
+    configure.env("CC", prefix.join("bin/gradus-cc"));
+    succeeds(configure.current_dir(&project));
+    let mut build = Command::new("cmake");
+    succeeds(build.args(["--build", "build"]).current_dir(&project));
+    for workers in ["1", "3"] {
+        let mut program = Command::new(project.join("build/rods"));
+        let output = succeeds(program.env("GRADUS_NUM_THREADS", workers));
+        assert_eq!(text(&output.stdout), "largest difference: below 1e-7\n");
+    }
+
+    let project = example(&at, "cuda");
+    let nvcc = format!("NVCC='{}'", prefix.join("bin/gradus-nvcc").display());
+    succeeds(Command::new("make").arg(nvcc).current_dir(&project));
+    runs(&project.join("plate"));
+}
