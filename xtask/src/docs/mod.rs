@@ -71,6 +71,8 @@ fn mdbook() -> Outcome<PathBuf> {
     println!("docs: installing {version}");
     let build = tools.join("build");
     let mut install = workspace::cargo();
+    // The development profile without debug information compiles fastest.
+    install.env("CARGO_PROFILE_DEV_DEBUG", "0");
     install.env("CARGO_TARGET_DIR", &build).args([
         "install",
         "mdbook",
