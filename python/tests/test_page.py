@@ -1,4 +1,4 @@
-"""Runs the Python blocks of the manual: files are written, and blocks run in order, with one namespace per page.
+"""Runs the Python blocks of README and the manual: files are written, and blocks run in order, with one namespace per page.
 
 A block ```text output after a Python block shows consecutive lines of the output; `…` stands for other lines, or for
 the rest of a line, as in `crates/gradus-cli/tests/pages/session.rs`.
@@ -11,7 +11,8 @@ import pytest
 
 MANUAL = Path(__file__).parents[2] / "docs"
 BLOCK = re.compile(r"^```(\w+)(?: ([^\n]+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-PAGES = sorted(page for page in MANUAL.rglob("*.md") if "```python\n" in page.read_text())
+ALL = [MANUAL.parent / "README.md", *MANUAL.rglob("*.md")]
+PAGES = sorted(page for page in ALL if "```python\n" in page.read_text())
 
 
 def shows(said: list[str], shown: list[str]) -> bool:
@@ -32,7 +33,7 @@ def shows(said: list[str], shown: list[str]) -> bool:
     return True
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(MANUAL).with_suffix("")))
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(MANUAL.parent).with_suffix("")))
 def test_the_page_runs(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names, count, said = {"__name__": "__main__"}, 0, None

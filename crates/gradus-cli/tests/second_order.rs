@@ -156,18 +156,18 @@ fn a_gaussian_mixture() {
     succeeds("gmm", &output);
 }
 
-/// Returns the README's code blocks in a language.
-fn readme(language: &str) -> Vec<String> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
-    let text = std::fs::read_to_string(path).expect("the README");
-    let start = format!("```{language}\n");
+/// Returns the blocks of the manual's page on second derivatives whose opening is `info`.
+fn blocks_of_page(info: &str) -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/howto/second-derivatives.md");
+    let text = std::fs::read_to_string(path).expect("the page");
+    let start = format!("```{info}\n");
     let blocks = text.split(&start).skip(1);
     let inner = |block: &str| block.split("```").next().unwrap_or_default().to_string();
     blocks.map(inner).collect()
 }
 
 /// Compares H v with finite differences of the gradient along v; `DO` is replaced by the product.
-const README_MAIN: &str = "#include <stdio.h>
+const PAGE_MAIN: &str = "#include <stdio.h>
 #include <math.h>
 enum { N = 6 };
 int main(void)
@@ -187,25 +187,20 @@ int main(void)
 ";
 
 #[test]
-fn the_readmes_example() {
-    let at = folder("second-readme");
-    let blocks = readme("c");
-    let block = |part: &str| blocks.iter().find(|b| b.contains(part)).expect("a block");
-    std::fs::write(at.join("energy.c"), block("energy.c")).expect("written");
-    let calls = block("gradus_jvp(");
+fn the_page_on_second_derivatives() {
+    let at = folder("second-page");
+    std::fs::write(at.join("energy.c"), &blocks_of_page("c energy.c")[0]).expect("written");
+    let hessian = &blocks_of_page("c hessian.c")[0];
+    let (calls, _) = hessian.split_once("int main").expect("a program");
     let of_calls = "#define DO(x, v, x_adj, hv) hessian_times(x, v, x_adj, hv, N)\n#define GRADIENT(x, g) gradient(x, g, N)\n";
-    std::fs::write(
-        at.join("calls.c"),
-        format!("{calls}{of_calls}{README_MAIN}"),
-    )
-    .expect("written");
+    std::fs::write(at.join("calls.c"), format!("{calls}{of_calls}{PAGE_MAIN}")).expect("written");
     gradus(
         &at,
         &["cc", "-O2", "energy.c", "calls.c", "-o", "calls", "-lm"],
     );
     let output = Command::new(at.join("calls")).output().expect("it runs");
     succeeds("by calls", &output);
-    let shell = readme("sh");
+    let shell = blocks_of_page("sh");
     let lines = shell
         .iter()
         .find(|b| b.contains("energy.bc"))
@@ -215,7 +210,7 @@ fn the_readmes_example() {
         gradus(&at, &words);
     }
     let of_names = "#include \"energy.h\"\n#define DO(x, v, x_adj, hv) energy_vjp_jvp(x, v, x_adj, hv, N, 1.0)\n#define GRADIENT(x, g) energy_vjp(x, g, N, 1.0)\nvoid energy_vjp(const void *, void *, int, double);\n";
-    std::fs::write(at.join("main.c"), format!("{of_names}{README_MAIN}")).expect("written");
+    std::fs::write(at.join("main.c"), format!("{of_names}{PAGE_MAIN}")).expect("written");
     clang(&at, &["main.c", "energy.o", "-o", "names", "-lm"]);
     let output = Command::new(at.join("names")).output().expect("it runs");
     succeeds("by name", &output);

@@ -57,13 +57,11 @@ struct Example {
 impl Example {
     fn read(text: &str) -> Outcome<Example> {
         let blocks = || text.split("```").skip(1).step_by(2);
-        let source = blocks().find_map(|b| {
-            b.strip_prefix("c\n")
-                .filter(|b| b.starts_with("/* energy.c */"))
-        });
+        let source = blocks().find_map(|b| b.strip_prefix("c energy.c\n"));
         let command = blocks()
             .filter_map(|b| b.strip_prefix("sh\n"))
-            .find(|b| b.starts_with("gradus grad energy.c"));
+            .flat_map(str::lines)
+            .find(|line| line.starts_with("gradus grad energy.c"));
         match (source, command) {
             (Some(source), Some(command)) => Ok(Example {
                 source: source.to_owned(),

@@ -8,6 +8,9 @@ use std::process::Command;
 /// Folders of the manual with pages and tests of their own.
 const ELSEWHERE: &[&str] = &["decisions", "diagnostics"];
 
+/// The page at the root of the clone, relative to the manual.
+const README: &str = "../README";
+
 /// Commands that a page may use.
 const PROGRAMS: &[&str] = &[
     "gradus",
@@ -60,6 +63,7 @@ macro_rules! pages {
 }
 
 pages! {
+    readme: "../README";
     concepts_activity: "concepts/activity";
     concepts_refusals: "concepts/refusals";
     concepts_tape: "concepts/tape";
@@ -114,7 +118,9 @@ fn pages_below(folder: &str) -> Vec<String> {
 #[test]
 fn every_block_is_run_or_marked() {
     let mut wrong = Vec::new();
-    for page in pages_below("") {
+    let mut pages = pages_below("");
+    pages.push(README.to_owned());
+    for page in pages {
         let text = std::fs::read_to_string(manual().join(format!("{page}.md"))).expect("a page");
         let mut runs = false;
         for (info, _) in blocks(&text) {
