@@ -10,7 +10,7 @@
 //! | ```` ```text ```` | not run |
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 /// A block of a page: the text after the opening, and the content.
 pub type Block<'a> = (&'a str, String);
@@ -146,6 +146,8 @@ impl Session {
         for name in ["RUSTFLAGS", "RUSTC_WRAPPER", "RUSTDOC", "CARGO"] {
             command.env_remove(name);
         }
+        // The width of help is that of no terminal.
+        command.env_remove("COLUMNS").stdin(Stdio::null());
         command.output().expect("a shell runs")
     }
 
