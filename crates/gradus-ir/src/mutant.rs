@@ -53,7 +53,9 @@ macro_rules! mutants {
                     | ExternalGlobalsDisjoint
                     | SharedBlocksDisjoint
                     | UnknownCalleesCaptureNothing
-                    | NumbersThroughTextUnnoticed => DetectedBy::C,
+                    | NumbersThroughTextUnnoticed
+                    | ShadowPointerNotCleared
+                    | PointerStoreKeepsShadow => DetectedBy::C,
                     LaunchFusionUnchecked | FusedThreadConflictMissed | HostLoadMovedOverLaunch | LockstepBarrierOnlyAfter
                     | LockstepBarrierOnlyBefore | SearchRangeUnaligned | SearchTestsLastOnly | SparseLoopFromZero
                     | SparseLoopLastLost | WrappingIndexWidened | DynamicSharedSizeIgnored => DetectedBy::Kernels,
@@ -62,7 +64,7 @@ macro_rules! mutants {
                     }
                     CallerTeamIgnored | NumThreadsBeforeBranchMissed => DetectedBy::Shares,
                     LevelQueryAccepted => DetectedBy::Gradients,
-                    SharedAddPlain | IndirectOutputsWithoutShadow | ShadowPointerNotCleared | NarrowConstantsTruncated | IdleShareWraps => {
+                    SharedAddPlain | IndirectOutputsWithoutShadow | NarrowConstantsTruncated | IdleShareWraps => {
                         DetectedBy::Tests
                     },
                     _ => DetectedBy::Wide,
@@ -84,6 +86,8 @@ mutants! {
     StoreKeepsAdjoint,
     /// A float stored over a pointer keeps the shadow pointer as its adjoint.
     ShadowPointerNotCleared,
+    /// The reversed store of a pointer keeps the shadow pointer where a float was before.
+    PointerStoreKeepsShadow,
     /// The adjoint of a memset does not zero the shadows of the overwritten numbers.
     FillKeepsAdjoints,
     /// The adjoint of a memcpy does not zero the destination's shadow.

@@ -23,6 +23,7 @@ mod stack_lifetime;
 
 use crate::analysis::forward_value::Node;
 use gradus_analysis::{CallActivity, CopyKind, ShadowState};
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{
     Body, CastOp, Code, Definition, Diagnostic, FloatKind, FuncId, GlobalId, LocId, Op, OpKind,
     Type, TypeId, Unit, Value,
@@ -178,10 +179,12 @@ impl BodyFacts<'_> {
     pub fn alternating_memory(&self, op: Op) -> Option<AlternatingMemory> {
         self.alternating_stores.get(&op).copied()
     }
-    /// Returns true if the reversed store of a pointer clears the shadow, for the floats that were there before.
-    pub fn clears_shadow_in_reverse(&self, unit: &Unit, op: Op) -> bool {
+    /// Returns true if the reversed store of `value` clears the shadow: the value is a pointer, and floats were there
+    /// before.
+    pub fn clears_shadow_in_reverse(&self, unit: &Unit, op: Op, value: Value) -> bool {
         self.alternating_memory(op) == Some(AlternatingMemory::Own)
-            && self.holds_pointer(unit, self.body.operand(op, 0))
+            && self.holds_pointer(unit, value)
+            && !is_planted(Mutant::PointerStoreKeepsShadow)
     }
     /// Returns the diagnostic for a store of short floats to memory of the caller that also holds pointers.
     pub fn alternating_memory_error(&self, unit: &Unit, op: Op) -> Diagnostic {

@@ -20,6 +20,16 @@ pub struct MaskedAccess {
     pub data_index: usize,
 }
 
+impl MaskedAccess {
+    /// Returns true for a store.
+    pub fn is_store(&self) -> bool {
+        match self.function {
+            MaskedFn::Load | MaskedFn::Gather | MaskedFn::ExpandLoad => false,
+            MaskedFn::Store | MaskedFn::Scatter | MaskedFn::CompressStore => true,
+        }
+    }
+}
+
 /// Decomposes a call of a masked load or store. Loads are `ptr, [align,] mask, passthru`, stores are `value,
 /// ptr, [align,] mask`.
 pub fn match_masked_access(unit: &Unit, body: &Body, op: Op) -> Option<MaskedAccess> {

@@ -87,17 +87,24 @@ impl ForwardPass<'_, '_, '_, '_> {
             return self.refuse(op);
         };
         let loads = body.results(op).first().copied();
+        let stores_shadow =
+            self.forward_mode() || self.facts.holds_pointer(self.out.unit, access.data);
+        let clears =
+            loads.is_none() && !stores_shadow && self.clears_shadow_pointer(op, access.data);
         let wanted = match loads {
             Some(result) => self.has_companion(result),
-            None => {
-                self.facts.has_shadow(access.ptr)
-                    && (self.forward_mode() || self.facts.holds_pointer(self.out.unit, access.data))
-            }
+            None => self.facts.has_shadow(access.ptr) && (stores_shadow || clears),
         };
         if !wanted {
             return;
         }
-        let data = self.companion(access.data);
+        let data = match clears {
+            true => {
+                let zero = self.out.build().zero(body.ty(access.data));
+                Lanes::from_elem(zero, self.facts.width)
+            }
+            false => self.companion(access.data),
+        };
         let mut lanes = Lanes::new();
         if let (Some(result), false) = (loads, self.facts.has_shadow(access.ptr)) {
             if self.facts.has_shadow(result) {

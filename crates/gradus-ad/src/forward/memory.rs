@@ -104,7 +104,7 @@ impl ForwardPass<'_, '_, '_, '_> {
     }
 
     /// Returns true if a store of a float may end the life of an address in shadow memory, which then becomes an adjoint.
-    fn clears_shadow_pointer(&mut self, op: Op, value: Value) -> bool {
+    pub(super) fn clears_shadow_pointer(&mut self, op: Op, value: Value) -> bool {
         // The adjoint of an inactive float reaches nothing.
         let is_active_float =
             self.facts.holds_float(self.out.unit, value) && self.facts.is_active(value);

@@ -57,7 +57,10 @@ impl ReversePass<'_, '_, '_, '_> {
             return;
         }
         if !self.facts.holds_float(self.out.unit, value) {
-            if self.facts.clears_shadow_in_reverse(self.out.unit, op) {
+            if self
+                .facts
+                .clears_shadow_in_reverse(self.out.unit, op, value)
+            {
                 self.clear_shadow(op, ptr, body.ty(value));
             }
             return;
@@ -400,7 +403,7 @@ impl ReversePass<'_, '_, '_, '_> {
         }
         match access.function {
             MaskedFn::Load => self.undo_masked_load(op, access),
-            MaskedFn::Store => self.undo_masked_store(access),
+            MaskedFn::Store => self.undo_masked_store(op, access),
             _ => self.refuse(op),
         }
     }
@@ -456,9 +459,13 @@ impl ReversePass<'_, '_, '_, '_> {
         self.accumulate_adjoint(access.data, otherwise);
     }
 
-    fn undo_masked_store(&mut self, access: MaskedAccess) {
+    fn undo_masked_store(&mut self, op: Op, access: MaskedAccess) {
         let ty = self.facts.body.ty(access.data);
+        if (self.facts).clears_shadow_in_reverse(self.out.unit, op, access.data) {
+            return self.clear_masked_shadow(access);
+        }
         if self.out.unit.types.float_kind(ty).is_none() {
+            // Not an error: integers and pointers have no adjoint.
             return;
         }
         let mask = self.primal(access.mask);
@@ -474,6 +481,23 @@ impl ReversePass<'_, '_, '_, '_> {
             }));
         }
         self.accumulate_adjoint(access.data, taken);
+    }
+
+    /// Zeroes the shadows of the stored lanes of pointers.
+    fn clear_masked_shadow(&mut self, access: MaskedAccess) {
+        let mask = self.primal(access.mask);
+        let mut ty = self.out.unit.types.float(FloatKind::F64);
+        if let Type::Vector { len, .. } = *(self.out.unit.types).get(self.out.body.ty(mask)) {
+            ty = self.out.unit.types.vector(ty, len);
+        }
+        for (lane, shadow) in self.shadows_of(access.ptr).into_iter().enumerate() {
+            let guard = self.activity_test(access.ptr, lane);
+            self.when(guard, &[], |pass| {
+                let zero = pass.out.build().zero(ty);
+                pass.masked_shadow_store(zero, shadow, mask);
+                None
+            });
+        }
     }
 
     /// Emits `select(mask, *shadow, otherwise)` by LLVM's masked load.

@@ -3,6 +3,7 @@
 use super::{AlternatingMemory, BodyFacts, FloatBitRange, PlanChoices};
 use crate::Options;
 use crate::analysis::program_facts::ProgramFacts;
+use crate::emit::masked_ops::match_masked_access;
 use crate::variant::indirect_calls::can_dispatch;
 use crate::variant::{
     ArgActivity, Mode, ResultActivity, TapeOwner, Variant, Versions, carries_float,
@@ -214,10 +215,8 @@ impl<'a> FactsBuilder<'a> {
                     Some(lost) => _ = facts.clobbered_loads.insert(op, lost),
                 },
                 OpKind::Store(_) => {
-                    let found = self.alternating_memory(facts.body, op);
-                    facts
-                        .alternating_stores
-                        .extend(found.map(|memory| (op, memory)));
+                    let operands = [facts.body.operand(op, 0), facts.body.operand(op, 1)];
+                    self.note_alternating_store(facts, op, operands);
                 }
                 OpKind::Call(_) | OpKind::Invoke(_) => {
                     if let Some(ExternalFn::Memory(_)) = self.known(facts.body, op) {
@@ -229,6 +228,10 @@ impl<'a> FactsBuilder<'a> {
                             op,
                         );
                         facts.copies.insert(op, kind);
+                    } else if let Some(access) = match_masked_access(self.unit, facts.body, op)
+                        && access.is_store()
+                    {
+                        self.note_alternating_store(facts, op, [access.data, access.ptr]);
                     }
                 }
                 _ => {}
@@ -236,23 +239,26 @@ impl<'a> FactsBuilder<'a> {
         }
     }
 
-    /// Returns whose memory a store writes that holds floats and pointers at different times.
-    fn alternating_memory(&self, body: &Body, op: Op) -> Option<AlternatingMemory> {
+    /// Records whose memory a store of `value` to `ptr` writes, if the memory holds floats and pointers at different
+    /// times.
+    fn note_alternating_store(&self, facts: &mut BodyFacts<'_>, op: Op, [value, ptr]: [Value; 2]) {
         let (memory, cells) = (&self.closure.memory, &self.closure.memory_cells);
-        let ty = body.ty(body.operand(op, 0));
+        let ty = facts.body.ty(value);
         let bytes = self.unit.layout.store_bytes(self.unit, ty);
-        let targets = memory.targets(self.variant.func, body.operand(op, 1));
+        let targets = memory.targets(self.variant.func, ptr);
         let mut alternating = targets
             .iter()
             .filter(|place| cells.may_hold_floats_and_pointers(memory, **place, bytes))
             .peekable();
-        alternating.peek()?;
-        Some(
-            match alternating.any(|place| cells.is_visible(place.class)) {
-                true => AlternatingMemory::Caller,
-                false => AlternatingMemory::Own,
-            },
-        )
+        if alternating.peek().is_none() {
+            // Not an error: the memory holds floats only, or pointers only.
+            return;
+        }
+        let whose = match alternating.any(|place| cells.is_visible(place.class)) {
+            true => AlternatingMemory::Caller,
+            false => AlternatingMemory::Own,
+        };
+        facts.alternating_stores.insert(op, whose);
     }
 
     /// Returns the allocations whose blocks outlive the call.
@@ -547,7 +553,7 @@ impl<'a> FactsBuilder<'a> {
             OpKind::Store(_) => {
                 facts.has_shadow(body.operand(op, 1))
                     && (facts.holds_float(self.unit, body.operand(op, 0))
-                        || facts.clears_shadow_in_reverse(self.unit, op))
+                        || facts.clears_shadow_in_reverse(self.unit, op, body.operand(op, 0)))
             }
             OpKind::AtomicRmw(..) => {
                 facts.has_shadow(body.operand(op, 0))
