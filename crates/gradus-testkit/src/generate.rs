@@ -16,6 +16,7 @@ pub(crate) mod c;
 mod c_kept;
 mod c_limits;
 mod c_memory;
+mod c_retyped;
 mod c_statements;
 mod c_values;
 mod fork_join;
@@ -28,6 +29,7 @@ mod math;
 mod parallel_c;
 mod pointers;
 mod registered;
+mod retyped_memory;
 mod scratch_memory;
 mod shares;
 mod x86_intrinsics;
@@ -154,6 +156,8 @@ struct Writer<'r> {
     neighbours: Option<u64>,
     /// The number of the loop with an index array at the start of `@f`.
     index_array_loop: Option<u64>,
+    /// The number of the memory with floats and pointers at the start of `@f`.
+    retyped_memory: Option<u64>,
     single: bool,
     /// The number of callable functions among `@two` and `@table`.
     fixed: u32,
@@ -179,6 +183,7 @@ impl<'r> Writer<'r> {
             two_counters: None,
             neighbours: None,
             index_array_loop: None,
+            retyped_memory: None,
             single: false,
             fixed: 0,
             contents: BTreeSet::new(),
@@ -197,6 +202,7 @@ impl<'r> Writer<'r> {
             self.set_globals();
             self.two_counters();
             self.neighbours();
+            self.retyped_memory();
             self.call_index_array_function();
         }
         self.local_array();

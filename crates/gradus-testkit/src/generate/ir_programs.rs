@@ -84,6 +84,7 @@ pub const FEATURES: &[&str] = &[
     "number read for the next iteration, overwritten",
     "array read through a list",
     "list that its loop changes",
+    "floats over pointers under a mask",
 ];
 
 /// Returns the declarations of external functions called by IR programs, for the top of a module.
@@ -96,6 +97,9 @@ pub(crate) fn wide_declarations() -> String {
          declare @llvm.memset.p0.i64(ptr, i8, i64, i1) -> void\n\
          declare @llvm.masked.load.v2f64.p0(ptr, <2 x i1>, <2 x f64>) -> <2 x f64>\n\
          declare @llvm.masked.store.v2f64.p0(<2 x f64>, ptr, <2 x i1>) -> void\n\
+         declare @llvm.masked.load.v2f32.p0(ptr, <2 x i1>, <2 x f32>) -> <2 x f32>\n\
+         declare @llvm.masked.store.v2f32.p0(<2 x f32>, ptr, <2 x i1>) -> void\n\
+         declare @llvm.masked.store.v2p0.p0(<2 x ptr>, ptr, <2 x i1>) -> void\n\
          declare @llvm.vector.reduce.fadd.v2f64(f64, <2 x f64>) -> f64\n",
     );
     text.push_str(&declarations());
@@ -111,7 +115,9 @@ pub fn wide_program(seed: u64) -> WideProgram {
         promises: false,
         copies: random.below(4) > 0,
     };
+    let retyped_memory = (seed % 16 == 14).then_some(seed / 16);
     let (helpers, single) = (random.below(3), random.below(6) == 0);
+    let single = single || retyped_memory.is_some();
     let mut writer = Writer::new(&mut random, style, 0);
     writer.name_suffix = format!("_{seed}");
     writer.wide = true;
@@ -129,6 +135,7 @@ pub fn wide_program(seed: u64) -> WideProgram {
     writer.two_counters = (seed % 16 == 3).then_some(seed / 16);
     writer.neighbours = (seed % 16 == 11).then_some(seed / 16);
     writer.index_array_loop = (seed % 16 == 7).then_some(seed / 16);
+    writer.retyped_memory = retyped_memory;
     writer.index_array_function();
     writer.function("f", &["%x"]);
     WideProgram {
