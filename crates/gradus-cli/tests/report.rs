@@ -472,3 +472,26 @@ fn the_page_renders() {
         assert!((all - shown).abs() <= 1e-9 * all, "{all} {shown}");
     }
 }
+
+/// The chunks of a loop with `schedule(dynamic, 8)` have eight iterations in the estimate of the derivative, too.
+#[test]
+fn estimates_of_dynamic_loops() {
+    let at = folder("report-dynamic");
+    let source = "#include <math.h>
+double waves(const double *x, int n) {
+    double sum = 0;
+    #pragma omp parallel for reduction(+ : sum) schedule(dynamic, 8)
+    for (int i = 0; i < n; i++) sum += sin(x[i]);
+    return sum;
+}
+";
+    write(&at, "waves.c", source);
+    accepts(
+        &at,
+        "grad waves.c -f waves -o waves.o --report=json:r.json -- -O2 -fopenmp",
+    );
+    let json = document(&at.join("r.json"));
+    let ops = &json["derivatives"][0]["dynamic_ops"];
+    let ratio = number(&ops["derivative"]) / number(&ops["primal"]);
+    assert!((1.0..10.0).contains(&ratio), "{ops}");
+}

@@ -220,6 +220,9 @@ impl ReversePass<'_, '_, '_, '_> {
         seeds.extend(backwards.iter().flat_map(|(_, end)| end));
         let entry = self.enter_recomputed_loop(op);
         let (mirror, region) = self.out.build().for_(trips, &seeds);
+        if let OpKind::For { trip_max } | OpKind::Loop { trip_max } = *body.kind(op) {
+            self.out.body.ops[mirror].kind = OpKind::For { trip_max };
+        }
         if body.is_independent(op) && frame.is_none() {
             self.mark_parallel(op, mirror);
         }
