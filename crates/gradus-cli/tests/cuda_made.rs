@@ -5,8 +5,10 @@
 //! `return` as far as the language permits, and in the cases of a `switch` with fall-through. Indices into
 //! shared memory wrap around zero, as constants and as variables. Finished threads exit. The threads of a
 //! warp communicate in lockstep through volatile shared memory, whose size is static or given by the
-//! launch. Launches of one kernel give several sizes, and the kernel accesses the last row of the memory. On the host all threads read before any thread writes. No two threads race otherwise. A barrier
-//! depends only on uniform values.
+//! launch. Launches of one kernel give several sizes, and the kernel accesses the last row of the memory. On the
+//! host all threads read before any thread writes. No two threads race otherwise. A barrier depends only on
+//! uniform values. Every fifth program has two files (`-rdc=true`): a device function, a table of device functions
+//! and a device variable are in the second file.
 //!
 //! `GRADUS_FUZZ` is the number of programs, `GRADUS_FUZZ_SEED` the first seed (`cargo xtask fuzz --cuda`).
 
@@ -54,6 +56,23 @@ struct Block {
 };
 "#;
 
+/// The second file of a program, the declarations in the first file, and the host's twins.
+const OTHER_FILE: &str = "
+__device__ unsigned bias = 5;
+__device__ unsigned mix(unsigned a, unsigned by) { return a * 3 ^ (a >> (by & 7)); }
+static __device__ unsigned plus(unsigned a, unsigned by) { return a + by; }
+static __device__ unsigned minus(unsigned a, unsigned by) { return a - 2 * by; }
+typedef unsigned (*Step)(unsigned, unsigned);
+__device__ Step table[2] = {plus, minus};
+";
+const OF_OTHER_FILE: &str = "
+extern __device__ unsigned bias, mix(unsigned, unsigned);
+typedef unsigned (*Step)(unsigned, unsigned);
+extern __device__ Step table[2];
+static unsigned host_mix(unsigned a, unsigned by) { return a * 3 ^ (a >> (by & 7)); }
+static unsigned host_step(int u, unsigned a, unsigned by) { return u & 1 ? a - 2 * by : a + by; }
+";
+
 /// Runs a kernel and its host twin for some arguments.
 const CHECK: &str = r#"
 static int check(void (*device)(int, unsigned *), void (*host)(Block &, int, int, int, unsigned *), int n, int bytes, int number)
@@ -86,7 +105,8 @@ static int check(void (*device)(int, unsigned *), void (*host)(Block &, int, int
 
 /// A line of both texts, or a line for each text.
 enum Line {
-    /// An equal line; `SYNC`, `SOME(`, `BACK(` and `LEAVE` are replaced by each side's text.
+    /// An equal line; `SYNC`, `SOME(`, `BACK(`, `LEAVE`, `MIX(`, `STEP(` and `BIAS` are replaced by each side's
+    /// text.
     Both(String),
     /// A step of a warp: a guard, and the value stored by a thread into its cell.
     Step(String, String),
@@ -98,6 +118,8 @@ struct Writer {
     threads: u32,
     /// Whether the launch gives the size of shared memory: one row of cells, or several.
     dynamic: bool,
+    /// Whether the kernel uses functions and variables of the second file.
+    two_files: bool,
     lines: Vec<Line>,
     deep: usize,
     names: u32,
@@ -123,7 +145,10 @@ impl Writer {
     /// Returns a thread-dependent number.
     fn thread_dependent(&mut self) -> String {
         let (by, more) = (1 + self.below(13), 1 + self.below(4));
-        match self.below(5) {
+        match self.below(if self.two_files { 8 } else { 5 }) {
+            5 => format!("MIX(a, {by})"),
+            6 => format!("STEP(a, {by} + T)"),
+            7 => "a ^ BIAS".to_owned(),
             0 => format!("a * 3 + {by}"),
             1 => format!("a ^ (a >> {more})"),
             2 => format!("a + T * {by}"),
@@ -361,12 +386,17 @@ impl Writer {
             true => ("__syncthreads()", "__syncthreads_or(", "WRAPPED("),
             false => ("block.sync()", "block.any(", "PLAIN("),
         };
+        let (mix, step, bias) = match device {
+            true => ("mix(", "table[u & 1](", "bias"),
+            false => ("host_mix(", "host_step(u, ", "5"),
+        };
         let mut all = String::new();
         for line in &self.lines {
             match line {
                 Line::Both(text) => {
                     let text = text.replace("SYNC", sync).replace("SOME(", some);
-                    let text = text.replace("BACK(", back);
+                    let text = text.replace("BACK(", back).replace("MIX(", mix);
+                    let text = text.replace("STEP(", step).replace("BIAS", bias);
                     all.push_str(&text.replace("LEAVE;", leave));
                 }
                 Line::Step(guard, value) if device => {
@@ -385,14 +415,23 @@ impl Writer {
     }
 }
 
-/// Returns the program of a seed.
+/// Returns true if the program of a seed has two files.
+fn has_two_files(seed: u64) -> bool {
+    seed % 5 == 0
+}
+
+/// Returns the program of a seed, without the second file.
 fn program(seed: u64) -> String {
     let (mut all, mut calls) = (HEAD.to_owned(), String::new());
+    if has_two_files(seed) {
+        all.push_str(OF_OTHER_FILE);
+    }
     for number in 0..KERNELS {
         let mut writer = Writer {
             state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(number + 1) << 40,
             threads: 0,
             dynamic: false,
+            two_files: has_two_files(seed),
             lines: Vec::new(),
             deep: 0,
             names: 0,
@@ -448,6 +487,10 @@ fn kernels_match_host_threads() {
         let level = ["-O1", "-O3", "-O0", "-O2"][(seed % 4) as usize];
         let mut nvcc = Command::new(env!("CARGO_BIN_EXE_gradus"));
         nvcc.args(["nvcc", level, &source, "-o", &object]);
+        if has_two_files(seed) {
+            std::fs::write(folder.join("other.cu"), OTHER_FILE).expect("the file is written");
+            nvcc.args(["-rdc=true", "other.cu"]);
+        }
         if seed % 3 == 1 {
             nvcc.arg("-g");
         }
