@@ -324,6 +324,75 @@ fn opaque_handles_are_inactive() {
     }
 }
 
+/// Two ranks with equal numbers: a sum over ranks has registered derivatives. Messages without them are refused.
+#[test]
+fn communication_by_registered_derivatives() {
+    let at = folder("communication");
+    let declarations = "#include <stdio.h>
+        typedef struct handle *Comm, *Type, *Op, *Request;
+        struct predefined; extern struct predefined world, number, plus;
+        #define HANDLE(name) ((void *)&name)
+        int MPI_Allreduce(const void *, void *, int, Type, Op, Comm), MPI_Wait(Request *, void *);
+        int MPI_Irecv(void *, int, Type, int, int, Comm, Request *);
+        int MPI_Isend(const void *, int, Type, int, int, Comm, Request *);
+        void __enzyme_autodiff(void *, ...);
+        extern int enzyme_dup, enzyme_const;\n";
+    let summed = "
+        static void total(const double *s, double *t) {
+            MPI_Allreduce(s, t, 1, HANDLE(number), HANDLE(plus), HANDLE(world));
+        }
+        static void augmented(const double *s, double *ds, double *t, double *dt) { total(s, t); }
+        static void reverse(const double *s, double *ds, double *t, double *dt) {
+            double u;
+            MPI_Allreduce(dt, &u, 1, HANDLE(number), HANDLE(plus), HANDLE(world));
+            *dt = 0;
+            *ds += u;
+        }
+        void *__enzyme_register_gradient_total[] = {(void *)total, (void *)augmented, (void *)reverse};
+        static double f(double *x, int n) {
+            double s = 0, t;
+            for (int i = 0; i < n; i++) s += x[i] * x[i];
+            total(&s, &t);
+            return t * t;
+        }\n";
+    let messages = "
+        static double f(double *x, int n) {
+            double left[4], s = 0;
+            Request requests[2];
+            MPI_Irecv(left, n, HANDLE(number), 1, 7, HANDLE(world), &requests[0]);
+            MPI_Isend(x, n, HANDLE(number), 1, 7, HANDLE(world), &requests[1]);
+            MPI_Wait(&requests[0], 0);
+            MPI_Wait(&requests[1], 0);
+            for (int i = 0; i < n; i++) s += x[i] * left[i];
+            return s;
+        }\n";
+    let main = "int main(void) {
+            double x[2] = {1, 2}, dx[2] = {0, 0};
+            __enzyme_autodiff((void *)f, enzyme_dup, x, dx, enzyme_const, 2);
+            printf(\"%g %g\\n\", dx[0], dx[1]);
+            return !(dx[0] == 80 && dx[1] == 160);
+        }\n";
+    let library = "struct predefined { int used; } world, number, plus;
+        int MPI_Allreduce(const double *from, double *to, int n, void *t, void *o, void *c) {
+            for (int i = 0; i < n; i++) to[i] = 2 * from[i];
+            return 0;
+        }\n";
+    write(&at, "summed.c", &format!("{declarations}{summed}{main}"));
+    write(
+        &at,
+        "messages.c",
+        &format!("{declarations}{messages}{main}"),
+    );
+    write(&at, "library.c", library);
+    accepts(&at, "cc -c library.c -o library.o");
+    for level in ["-O0", "-O1", "-O2", "-O3", "-O2 -g"] {
+        accepts(&at, &format!("cc {level} summed.c library.o -o summed"));
+        succeeds(Command::new("./summed").current_dir(&at));
+        let said = refuses(&at, &format!("cc {level} -c messages.c"), "GRD0012");
+        assert!(said.contains("messages.c:"), "{said}");
+    }
+}
+
 const CALLBACKS: &str = r#"
         #include <stdlib.h>
         typedef double (*value)(const double *, int);
