@@ -60,7 +60,7 @@ impl Layouts {
             seen.extend(data.declared.iter().map(|&(at, ty)| (object, at, ty)));
         }
         for &(node, ty) in &solver.program.evidence.sources {
-            let places = solver.set(node).iter();
+            let places = solver.set(node).into_iter();
             seen.extend(places.map(|place| (place.object, place.offset, ty)));
         }
         for (object, at, ty) in seen {
@@ -69,7 +69,7 @@ impl Layouts {
         }
         let mut seen = BTreeSet::new();
         for &(node, at, base) in &solver.program.evidence.tbaa_bases {
-            let places = solver.set(node).iter();
+            let places = solver.set(node).into_iter();
             seen.extend(places.map(|place| (place.object, place.offset.wrapping_add(at), base)));
         }
         for (object, at, base) in seen {

@@ -1,8 +1,8 @@
 //! Nodes of the solver: sets of locations and the edges between them.
 
 use crate::points_to::inclusion::constraints::{NodeId, NodeKind, Step};
-use crate::points_to::inclusion::objects::Location;
-use std::collections::{BTreeSet, HashSet};
+use roaring::RoaringBitmap;
+use std::collections::HashSet;
 
 /// Movement along an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -13,12 +13,14 @@ pub(crate) enum Move {
     Bits,
 }
 
-/// A set of locations with its consequences.
+/// A set of locations with its consequences. Nodes of one cycle of copies share one set.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Node {
     pub kind: NodeKind,
-    pub set: BTreeSet<Location>,
-    pub delta: Vec<Location>,
+    /// Numbers of the locations (`solver/locations.rs`).
+    pub set: RoaringBitmap,
+    /// The part of the set that has not been propagated.
+    pub delta: RoaringBitmap,
     pub is_queued: bool,
     pub edges: Vec<(NodeId, Move)>,
     pub known_edges: HashSet<(NodeId, Move)>,
@@ -28,6 +30,8 @@ pub(crate) struct Node {
     pub escapes: bool,
     /// True for a pointer that received bits of addresses.
     pub is_assembled: bool,
+    /// True for a word that stands for a cycle with a pointer.
+    pub has_pointer: bool,
 }
 
 impl Node {
@@ -37,5 +41,9 @@ impl Node {
             kind,
             ..Node::default()
         }
+    }
+    /// Returns true if the node holds every location unchanged.
+    pub fn holds_any(&self) -> bool {
+        self.kind == NodeKind::Word && !self.has_pointer
     }
 }

@@ -34,7 +34,7 @@ pub(crate) fn results(solver: &Solver<'_>) -> AliasSets {
         if let ObjectKey::Global(global) = data.key {
             memory
                 .globals
-                .insert(global, cell_ref(&Location::start(object)));
+                .insert(global, cell_ref(Location::start(object)));
         }
     }
     for (at, cell) in &solver.cells {
@@ -54,12 +54,12 @@ pub(crate) fn results(solver: &Solver<'_>) -> AliasSets {
 }
 
 /// Returns the addresses in a node. Bits of addresses are no addresses.
-fn addresses<'s>(solver: &'s Solver<'_>, node: NodeId) -> impl Iterator<Item = &'s Location> {
-    let is_bits = |at: &&Location| solver.is_bits(**at);
-    solver.set(node).iter().filter(move |at| !is_bits(at))
+fn addresses(solver: &Solver<'_>, node: NodeId) -> impl Iterator<Item = Location> {
+    let set = solver.set(node).into_iter();
+    set.filter(|at| !solver.is_bits(*at))
 }
 
-fn cell_ref(at: &Location) -> CellRef {
+fn cell_ref(at: Location) -> CellRef {
     CellRef {
         class: AliasSetId::from_index(at.object.0 as usize),
         offset_bytes: at.offset,
@@ -183,8 +183,8 @@ fn add_copies(solver: &Solver<'_>, memory: &mut AliasSets) {
             order.push(key);
             Ends::default()
         });
-        to.extend(solver.set(copy.to).iter().map(cell_ref));
-        from.extend(solver.set(copy.from).iter().map(cell_ref));
+        to.extend(solver.set(copy.to).into_iter().map(cell_ref));
+        from.extend(solver.set(copy.from).into_iter().map(cell_ref));
         *size = copy.size_bytes;
     }
     for key in order {
@@ -215,13 +215,13 @@ impl Evidence<'_, '_> {
             }
         }
         for &(node, ty) in &solver.program.evidence.sources {
-            for &Location { object, offset, .. } in solver.set(node) {
+            for Location { object, offset, .. } in solver.set(node) {
                 self.declare(object, offset, ty);
             }
         }
         let mut bases = BTreeSet::new();
         for &(node, at, base) in &solver.program.evidence.tbaa_bases {
-            for &Location { object, offset, .. } in solver.set(node) {
+            for Location { object, offset, .. } in solver.set(node) {
                 bases.insert((object, offset.wrapping_add(at), base));
             }
         }
@@ -231,7 +231,7 @@ impl Evidence<'_, '_> {
             }
         }
         for &(node, at, seen) in &solver.program.evidence.cells {
-            for &location in solver.set(node) {
+            for location in solver.set(node) {
                 let mut places = Vec::new();
                 let moved = solver
                     .objects

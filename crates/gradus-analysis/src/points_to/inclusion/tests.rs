@@ -382,3 +382,52 @@ fn exclusive_or_of_addresses_is_no_address() {
     assert!(study.targets("f", study.value("f", 4)).is_empty());
     assert_eq!(study.targets("f", study.value("f", 6)), ["external+0"]);
 }
+
+#[test]
+fn products_of_addresses_are_hashes() {
+    let study = assembled(
+        "%b = ptrtoint %y -> i64\n%s = mul %a, 3344921057\n%t = mul %b, 3344921057\n\
+         %hash = xor %s, %t\n%m = alloca i64, 1\nstore %hash, %m\n%p = load %m -> ptr\n",
+    );
+    assert!(study.targets("f", study.value("f", 9)).is_empty());
+    let target = study.memory.targets(study.func("f"), study.value("f", 0))[0];
+    assert!(!study.memory.escaped(target.class));
+}
+
+/// A loop in which 100 pointers change places, one of them through an integer.
+fn rotation(first: &str) -> Study {
+    let last = 99;
+    let carried: Vec<String> = (1..last).map(|k| format!("%p{k} = %y")).collect();
+    let moved: Vec<String> = (1..last).map(|k| format!("%p{k}")).collect();
+    let results: Vec<String> = (0..=last).map(|k| format!("%e{k}")).collect();
+    Study::of(&format!(
+        "func @f(%x: ptr, %y: ptr, %n: i64) {{\n%a = ptrtoint %x -> i64\n%up = shl %a, 16\n\
+         {} = for %i < %n iter(%w = {first}, {}, %p{last} = %y) {{\n\
+         %next = inttoptr %w -> ptr\n%back = ptrtoint %p{last} -> i64\nyield %back, %next, {}\n}}\nreturn\n}}\n",
+        results.join(", "),
+        carried.join(", "),
+        moved.join(", "),
+    ))
+}
+
+#[test]
+fn nodes_of_a_cycle_of_copies_have_equal_targets() {
+    let study = rotation("%a");
+    let results = study.ops("f")[2];
+    let body = study.unit.functions[study.func("f")].body.as_deref();
+    let results = body.expect("the function has a body").results(results);
+    for &result in results {
+        assert_eq!(study.targets("f", result), ["arg0+0", "arg1+0"]);
+    }
+}
+
+#[test]
+fn bits_in_a_cycle_of_copies_assemble_pointers() {
+    let study = rotation("%up");
+    let results = study.ops("f")[2];
+    let body = study.unit.functions[study.func("f")].body.as_deref();
+    let results = body.expect("the function has a body").results(results);
+    for &result in results {
+        assert_eq!(study.targets("f", result), ["arg1+0", "external+0"]);
+    }
+}

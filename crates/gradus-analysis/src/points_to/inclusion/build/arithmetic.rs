@@ -1,8 +1,8 @@
 //! Constraints of address arithmetic: `addr`, casts and integer ops.
 //!
-//! An integer is an address only if an address flows into it: from `ptrtoint`, or from a cell that holds one. Products,
-//! quotients and shifted addresses are bits of addresses ([`NodeKind::Part`]). Differences and bits below an alignment
-//! are neither.
+//! An integer is an address only if an address flows into it: from `ptrtoint`, or from a cell that holds one. Shifted
+//! addresses are bits of addresses ([`NodeKind::Part`]). Differences, bits below an alignment, other products and
+//! quotients are neither.
 
 use crate::points_to::inclusion::build::BodyBuilder;
 use crate::points_to::inclusion::constraints::{Constraint, NodeId, NodeKind, Step};
@@ -172,6 +172,15 @@ fn is_loop_index(body: &Body, value: Value) -> bool {
         }
         _ => false,
     })
+}
+
+/// Returns true for a product or quotient that is no shift. Programs compute hashes of addresses with them, and no
+/// address is computed from a hash.
+fn is_hash(unit: &Unit, body: &Body, op: Op, binary: BinaryOp) -> bool {
+    let is_product = matches!(binary, BinaryOp::Mul | BinaryOp::UDiv | BinaryOp::SDiv);
+    let operands = body.operands(op);
+    let mut constants = operands.filter_map(|value| body.as_int(unit, value));
+    is_product && !constants.any(|by| by.unsigned_abs().is_power_of_two())
 }
 
 impl BodyBuilder<'_, '_> {
@@ -399,7 +408,7 @@ impl BodyBuilder<'_, '_> {
         let (body, unit) = (self.body, self.builder.unit);
         let (a, b) = (body.operand(op, 0), body.operand(op, 1));
         match self.builder.kind(body.ty(body.result(op))) {
-            _ if binary.is_float() => return,
+            _ if binary.is_float() || is_hash(unit, body, op, binary) => return,
             None => return,
             Some(NodeKind::Part) => {
                 self.copy_any(a, body.result(op));

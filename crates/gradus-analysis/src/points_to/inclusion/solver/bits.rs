@@ -20,7 +20,8 @@ impl Solver<'_> {
     }
     /// Returns true if a pointer received bits of addresses.
     pub fn is_assembled(&self, node: NodeId) -> bool {
-        self.nodes[node.0 as usize].is_assembled
+        let is_pointer = self.program.kinds.get(node.0 as usize) == Some(&NodeKind::Pointer);
+        is_pointer && self.nodes[self.representatives.get(node).0 as usize].is_assembled
     }
     /// Returns a location as a node holds it; `None` if the node does not hold the location.
     pub(super) fn content(&mut self, node: NodeId, at: Location) -> Option<Location> {
@@ -33,6 +34,13 @@ impl Solver<'_> {
                 self.escape(of);
                 Some(Location::start(EXTERNAL))
             }
+            (NodeKind::Word, ObjectKey::Bits(of)) if self.node(node).has_pointer => {
+                if !std::mem::replace(&mut self.node(node).is_assembled, true) {
+                    self.add(node, Location::start(EXTERNAL));
+                }
+                self.escape(of);
+                Some(at)
+            }
             (NodeKind::Pointer | NodeKind::Word, _) => Some(self.objects.location(at)),
         }
     }
@@ -43,7 +51,7 @@ impl Solver<'_> {
         }
         for number in 0..self.constraints.len() {
             match self.constraints[number] {
-                Constraint::StoreBits { ptr, bytes, from } if !self.set(from).is_empty() => {
+                Constraint::StoreBits { ptr, bytes, from } if self.has_locations(from) => {
                     for at in self.all(ptr) {
                         self.store_bits(at, bytes, from);
                     }
@@ -69,7 +77,7 @@ impl Solver<'_> {
     fn load_bits(&mut self, to: NodeId, at: Location, bytes: i64) {
         for place in self.moved(at, self.to_word(at, bytes)) {
             let cell = self.cells.get(&self.objects.cell(place)).copied();
-            let bits = cell.filter(|&cell| self.set(cell).iter().any(|at| self.is_bits(*at)));
+            let bits = cell.filter(|&cell| self.locations.has_bits(self.numbers(cell)));
             if let Some(cell) = bits {
                 self.edge(cell, to, Move::Bits);
             }

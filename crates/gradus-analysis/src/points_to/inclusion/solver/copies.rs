@@ -39,6 +39,7 @@ impl Solver<'_> {
         }
         let cell = NodeId(self.nodes.len() as u32);
         self.nodes.push(Node::default());
+        self.representatives.push();
         self.cells.insert(at, cell);
         if self.objects.is_unknown(at) {
             let behind = self.objects.behind(at.object, at.offset);
@@ -175,7 +176,7 @@ impl Solver<'_> {
         let folds = self.objects.get(start.object).folds.list();
         let covering = folds.iter().filter(|fold| fold.contains(offset));
         let stride = covering.map(|fold| fold.stride).fold(0, gcd);
-        self.work_done += 64;
+        self.work_done += 4;
         let mut places = Vec::new();
         let is_complete = visit_elements(folds, offset, &range, &mut |at| {
             places.push(at.wrapping_sub(start.offset));

@@ -2,7 +2,7 @@
 //!
 //! A node keeps its set and the part of the set that has not been propagated. A memory cell becomes a node when a
 //! constraint first names it. Constraints on a pointer (loads, stores, byte copies, calls) add edges between nodes as
-//! the pointer's set grows.
+//! the pointer's set grows. The nodes of a cycle of copies become one node (`cycles.rs`).
 //!
 //! Folds change the identity of cells. A round therefore runs with the folds found so far; [`Solver::solve`] repeats
 //! rounds until no fold changes. Folds only grow, and after [`ROUNDS_MAX`] rounds a changed object counts bytes modulo
@@ -11,7 +11,9 @@
 mod bits;
 mod calls;
 mod copies;
+mod cycles;
 mod differences;
+mod locations;
 
 use crate::call_graph::CallGraph;
 use crate::points_to::folds::Fold;
@@ -22,11 +24,15 @@ use crate::points_to::inclusion::layouts::{FoldRequest, Layouts};
 use crate::points_to::inclusion::nodes::{Move, Node};
 use crate::points_to::inclusion::objects::{Cell, EXTERNAL, Location, ObjectId, Objects};
 use crate::points_to::inclusion::solver::copies::Transfer;
+use crate::points_to::inclusion::solver::cycles::Representatives;
+use crate::points_to::inclusion::solver::locations::Locations;
 use crate::points_to::leaf_tables::Slots;
 use crate::points_to::memcpy;
 use crate::points_to::union_find::gcd;
 use gradus_ir::{FuncId, Unit};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use roaring::RoaringBitmap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, HashSet};
 
 /// Rounds before changed objects lose all offsets.
 const ROUNDS_MAX: u32 = 16;
@@ -34,8 +40,8 @@ const ROUNDS_MAX: u32 = 16;
 /// Maximal number of offsets of one object in one set. Structures of real programs need some dozens.
 const OFFSETS_MAX: usize = 64;
 
-/// Maximal number of additions of a location to a set, over all rounds. Beyond it, the caller falls back to unification.
-const WORK_MAX: u64 = 4_000_000;
+/// Maximal work over all rounds: about the number of additions to sets. Beyond it, the caller falls back to unification.
+const WORK_MAX: u64 = 10_000_000;
 
 /// The analysis of a call graph.
 pub(crate) struct Solver<'a> {
@@ -55,7 +61,10 @@ pub(crate) struct Solver<'a> {
     /// Constraints of the program and of resolved calls.
     constraints: Vec<Constraint>,
     nodes: Vec<Node>,
-    work: Vec<NodeId>,
+    representatives: Representatives,
+    locations: Locations,
+    /// Nodes with a delta, in the order of copies.
+    work: BinaryHeap<Reverse<(u32, NodeId)>>,
     transfers: HashSet<Transfer>,
     incoming: HashMap<ObjectId, Vec<Transfer>>,
     outgoing: HashMap<ObjectId, Vec<Transfer>>,
@@ -85,7 +94,9 @@ impl<'a> Solver<'a> {
             unknown_calls: HashSet::new(),
             constraints: Vec::new(),
             nodes: Vec::new(),
-            work: Vec::new(),
+            representatives: Representatives::default(),
+            locations: Locations::default(),
+            work: BinaryHeap::new(),
             transfers: HashSet::new(),
             incoming: HashMap::new(),
             outgoing: HashMap::new(),
@@ -119,13 +130,28 @@ impl<'a> Solver<'a> {
     pub fn is_exhausted(&self) -> bool {
         self.work_done > WORK_MAX
     }
-    /// Returns the locations of a node.
-    pub fn set(&self, node: NodeId) -> &BTreeSet<Location> {
-        &self.nodes[node.0 as usize].set
+    /// Returns the locations of a node, in the order of objects and offsets.
+    pub fn set(&self, node: NodeId) -> Vec<Location> {
+        let set = self.numbers(node);
+        match self.program.kinds.get(node.0 as usize) {
+            Some(NodeKind::Pointer) if self.locations.has_bits(set) => {
+                self.locations.list(&(set - &self.locations.bits))
+            }
+            _ => self.locations.list(set),
+        }
+    }
+    fn numbers(&self, node: NodeId) -> &RoaringBitmap {
+        &self.nodes[self.representatives.get(node).0 as usize].set
+    }
+    fn has_locations(&self, node: NodeId) -> bool {
+        !self.numbers(node).is_empty()
     }
     fn round(&mut self) {
         let kinds = self.program.kinds.iter();
         self.nodes = kinds.map(|&kind| Node::of(kind)).collect();
+        self.representatives = Representatives::new(self.nodes.len());
+        self.locations = Locations::default();
+        self.work.clear();
         self.constraints = self.program.constraints.clone();
         self.escaped.clear();
         self.cells.clear();
@@ -143,8 +169,11 @@ impl<'a> Solver<'a> {
             self.start(number as u32);
         }
         loop {
-            while let Some(node) = self.work.pop() {
+            while let Some(Reverse((_, node))) = self.work.pop() {
                 self.propagate(node);
+                if self.representatives.is_search_due() && !self.is_exhausted() {
+                    self.merge_cycles();
+                }
             }
             if self.is_exhausted() || !(self.apply_bits() || self.apply_otherwise()) {
                 break;
@@ -152,7 +181,8 @@ impl<'a> Solver<'a> {
         }
     }
     fn node(&mut self, node: NodeId) -> &mut Node {
-        &mut self.nodes[node.0 as usize]
+        let representative = self.representatives.get(node);
+        &mut self.nodes[representative.0 as usize]
     }
     /// Makes a constraint effective.
     fn start(&mut self, number: u32) {
@@ -186,15 +216,16 @@ impl<'a> Solver<'a> {
     /// Registers a constraint on a pointer and applies it to the present locations.
     fn watch(&mut self, ptr: NodeId, number: u32) {
         self.node(ptr).uses.push(number);
-        let present: Vec<Location> = self.set(ptr).iter().copied().collect();
+        let present = self.set(ptr);
         if !present.is_empty() {
             self.apply(number, ptr, &present);
         }
     }
     fn enqueue(&mut self, id: NodeId) {
-        let node = self.node(id);
-        if !std::mem::replace(&mut node.is_queued, true) {
-            self.work.push(id);
+        let id = self.representatives.get(id);
+        let rank = self.representatives.rank(id);
+        if !std::mem::replace(&mut self.node(id).is_queued, true) {
+            self.work.push(Reverse((rank, id)));
         }
     }
     /// Adds a location to a node.
@@ -208,13 +239,47 @@ impl<'a> Solver<'a> {
             // Not an error: the node holds numbers alone.
             return;
         };
-        if !self.node(id).set.insert(location) {
+        let is_bits = self.is_bits(location);
+        let number = self.locations.number(location, is_bits);
+        let node = self.node(id);
+        if !node.set.insert(number) {
             return;
         }
-        self.node(id).delta.push(location);
+        node.delta.insert(number);
         self.enqueue(id);
-        if self.node(id).set.len() > OFFSETS_MAX {
-            self.limit_offsets(id, location.object);
+        self.limit_offsets(id, location.object);
+    }
+    /// Adds locations to a node.
+    fn add_all(&mut self, id: NodeId, set: &RoaringBitmap) {
+        let node = self.node(id);
+        let (holds_any, is_part) = (node.holds_any(), node.kind == NodeKind::Part);
+        let is_plain = holds_any || !is_part && !self.locations.has_bits(set);
+        if !is_plain {
+            for location in self.locations.list(set) {
+                self.add(id, location);
+            }
+            return;
+        }
+        let node = self.node(id);
+        let mut new = set - &node.set;
+        if !self.locations.stale.is_disjoint(&new) {
+            for at in self.locations.list(&(&new & &self.locations.stale)) {
+                self.add(id, at);
+            }
+            new = (&new - &self.locations.stale) - &self.node(id).set;
+        }
+        self.work_done += 1 + new.len() / 8;
+        if new.is_empty() || self.is_exhausted() {
+            return;
+        }
+        let node = self.node(id);
+        node.set |= &new;
+        node.delta |= &new;
+        self.enqueue(id);
+        for object in self.locations.crowded.clone() {
+            if self.locations.count(&new, object) > 0 {
+                self.limit_offsets(id, object);
+            }
         }
     }
     fn add_external(&mut self, id: NodeId) {
@@ -224,21 +289,20 @@ impl<'a> Solver<'a> {
     }
     /// Folds an object to which a node points at too many offsets.
     fn limit_offsets(&mut self, id: NodeId, object: ObjectId) {
-        let end = |offset, stride| Location {
-            object,
-            offset,
-            stride,
-        };
-        let range = end(i64::MIN, 0)..=end(i64::MAX, u64::MAX);
-        let offsets: Vec<i64> = self.set(id).range(range).map(|at| at.offset).collect();
-        if offsets.len() > OFFSETS_MAX {
-            let steps = offsets.windows(2).map(|pair| pair[0].abs_diff(pair[1]));
-            self.fold(object, Fold::of_whole_object(steps.fold(0, gcd).max(1)));
-            let data = self.objects.get_mut(object);
-            if !std::mem::replace(&mut data.is_normalized, true) {
-                self.changed.insert(object);
-            }
+        let set = self.numbers(id);
+        if set.len() <= OFFSETS_MAX as u64 || self.locations.count(set, object) <= OFFSETS_MAX {
+            return;
         }
+        let places = self.locations.of_object(set, object);
+        let steps = places
+            .windows(2)
+            .map(|pair| pair[0].offset.abs_diff(pair[1].offset));
+        self.fold(object, Fold::of_whole_object(steps.fold(0, gcd).max(1)));
+        let data = self.objects.get_mut(object);
+        if !std::mem::replace(&mut data.is_normalized, true) {
+            self.changed.insert(object);
+        }
+        self.locations.normalize(object, &self.objects);
     }
     fn fold(&mut self, object: ObjectId, fold: Fold) {
         if !self.objects.get(object).key.is_without_memory()
@@ -249,13 +313,21 @@ impl<'a> Solver<'a> {
     }
     /// Adds an edge and propagates the present locations along it.
     fn edge(&mut self, from: NodeId, to: NodeId, movement: Move) {
+        let (from, to) = (self.representatives.get(from), self.representatives.get(to));
         if from == to && movement == Move::By(0) {
             return;
         }
         let node = self.node(from);
-        if node.known_edges.insert((to, movement)) {
-            node.edges.push((to, movement));
-            let present: Vec<Location> = self.set(from).iter().copied().collect();
+        if !node.known_edges.insert((to, movement)) {
+            return;
+        }
+        node.edges.push((to, movement));
+        self.representatives.count_edge();
+        if movement == Move::By(0) {
+            let present = self.numbers(from).clone();
+            self.add_all(to, &present);
+        } else {
+            let present = self.all(from);
             self.follow(to, movement, &present);
         }
     }
@@ -344,18 +416,22 @@ impl<'a> Solver<'a> {
         let node = self.node(id);
         node.is_queued = false;
         let delta = std::mem::take(&mut node.delta);
-        if node.escapes {
-            for location in &delta {
+        let escapes = node.escapes;
+        let new = self.locations.list(&delta);
+        if escapes {
+            for location in &new {
                 self.escape(location.object);
             }
         }
         for index in 0..self.node(id).edges.len() {
-            let (to, movement) = self.node(id).edges[index];
-            self.follow(to, movement, &delta);
+            match self.node(id).edges[index] {
+                (to, Move::By(0)) => self.add_all(to, &delta),
+                (to, movement) => self.follow(to, movement, &new),
+            }
         }
         for index in 0..self.node(id).uses.len() {
             let number = self.node(id).uses[index];
-            self.apply(number, id, &delta);
+            self.apply(number, id, &new);
         }
     }
     /// Applies a constraint to new locations of one of its pointers.
@@ -387,10 +463,12 @@ impl<'a> Solver<'a> {
                 size_bytes,
             } => {
                 let news = new.to_vec();
+                let on = self.representatives.get(on);
+                let is_to = on == self.representatives.get(to);
                 let (tos, froms): (Vec<_>, Vec<_>) = (self.all(to), self.all(from));
-                let tos = if on == to { &news } else { &tos };
+                let tos = if is_to { &news } else { &tos };
                 self.transfer_all(tos, &froms, size_bytes);
-                if on == from {
+                if on == self.representatives.get(from) {
                     let tos = self.all(to);
                     self.transfer_all(&tos, &news, size_bytes);
                 }
@@ -413,16 +491,17 @@ impl<'a> Solver<'a> {
             }
         }
     }
+    /// Returns the locations of a node and of the cycle in which it lies.
     fn all(&self, node: NodeId) -> Vec<Location> {
-        self.set(node).iter().copied().collect()
+        self.locations.list(self.numbers(node))
     }
     /// Gives the results of casts of integers without an address their objects. Returns true if a set changed.
     fn apply_otherwise(&mut self) -> bool {
         let mut empty = Vec::new();
         for constraint in &self.constraints {
             if let Constraint::Otherwise { node, from, object } = *constraint
-                && self.set(from).is_empty()
-                && self.set(node).is_empty()
+                && !self.has_locations(from)
+                && !self.has_locations(node)
             {
                 empty.push((node, object));
             }
