@@ -6,10 +6,11 @@ use crate::session::{Session, status};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use gradus::Diagnostic;
+use gradus::files::STDOUT;
 use gradus::grad::{Emit, Entry, Grad, grad};
 use gradus::pipeline::{Allowance, GradRequest, GradTask, Mode, Options};
 use gradus::report::Wanted;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Runs the command. Returns the exit status.
 pub fn run(session: &Session, words: Words) -> u8 {
@@ -19,10 +20,18 @@ pub fn run(session: &Session, words: Words) -> u8 {
     };
     let graded = grad(&session.settings, &what);
     session.show(&graded.diagnostics);
-    crate::said::out(format_args!("{}", graded.report));
-    // A document on standard output stands alone.
-    let to_stderr = what.reports.iter().any(Wanted::is_document_on_stdout);
-    for file in &graded.files {
+    // A document or the derivative on standard output stands alone.
+    let on_stdout = what.writes_to_stdout() || what.signature.as_deref() == Some(Path::new(STDOUT));
+    match on_stdout {
+        true => errln!("{}", graded.report.trim_end()),
+        false => crate::said::out(format_args!("{}", graded.report)),
+    }
+    let to_stderr = on_stdout || what.reports.iter().any(Wanted::is_document_on_stdout);
+    for file in graded
+        .files
+        .iter()
+        .filter(|file| *file != Path::new(STDOUT))
+    {
         match to_stderr {
             true => errln!("wrote {}", file.display()),
             false => outln!("wrote {}", file.display()),
@@ -84,7 +93,7 @@ pub struct Words {
     /// Write the signatures of the functions and derivatives as JSON
     #[arg(long, value_name = "FILE")]
     signature: Option<PathBuf>,
-    /// The output [default: the first file's name with the extension of the kind]
+    /// The output; `-` for standard output [default: the first file's name with the extension of the kind]
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
     /// Define zero times infinity or NaN as zero
@@ -122,6 +131,18 @@ impl Words {
         }
         if self.entry == Entry::Uniform && self.emit != Emit::Shared {
             return Err(bad_option("`--entry uniform` requires `--emit shared`"));
+        }
+        let is_stdout = |file: &Option<PathBuf>| file.as_deref() == Some(Path::new(STDOUT));
+        let documents = self
+            .reports
+            .iter()
+            .filter(|wanted| wanted.is_document_on_stdout());
+        let outputs = [&self.output, &self.signature]
+            .into_iter()
+            .filter(|file| is_stdout(file));
+        if outputs.count() + documents.count() > 1 {
+            let message = "standard output takes one of `-o -`, `--signature -` and a report";
+            return Err(bad_option(message));
         }
         let request = |function: &String, mode: Mode| GradRequest {
             function: function.clone(),

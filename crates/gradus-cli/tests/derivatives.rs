@@ -314,11 +314,9 @@ fn callee_in_another_file() {
         assert_eq!(run(&at, "program"), "3 12 27\n", "{flags}");
     }
     let output = gradus(&at, "cc -O2 -c main.c cube.c");
-    let said = text(&output.stderr);
-    assert!(
-        output.status.success() && said.contains("note[GRD0005]") && said.contains("`cube`"),
-        "{said}"
-    );
+    // The link may resolve the call: a compilation alone says nothing.
+    assert!(output.status.success());
+    assert_eq!(text(&output.stderr), "");
     accepts(&at, "cc main.o cube.o -o program");
     assert_eq!(run(&at, "program"), "3 12 27\n");
     clang(&at, "-c cube.c -o cube.o");

@@ -1,6 +1,6 @@
-//! `--emit shared`, `--entry uniform`, `--signature`: libraries for callers that build their calls at run time.
+//! `--emit shared`, `--entry uniform`, `--signature`, `-o -`: output for callers that build their calls at run time.
 
-use crate::support::{accepts, folder, refuses, shell, text, write};
+use crate::support::{accepts, folder, gradus, refuses, shell, text, write};
 use serde_json::Value;
 use std::path::Path;
 
@@ -253,4 +253,26 @@ fn unsupported_entries_and_missing_symbols_are_refused() {
     let said = refuses(&at, "grad pair.c -f half --emit shared", "GRD0022");
     assert!(said.contains("outside"), "{said}");
     assert!(!at.join("pair.so").exists());
+}
+
+/// `-o -` writes the output, and nothing else, to standard output.
+#[test]
+fn output_to_standard_output() {
+    let at = folder("standard-output");
+    write(&at, "f.c", "double f(double x) { return x * x; }\n");
+    let made = gradus(&at, "grad f.c -f f --emit llvm -o -");
+    let (module, said) = (text(&made.stdout), text(&made.stderr));
+    assert!(
+        made.status.success() && module.contains("double @f_vjp("),
+        "{said}"
+    );
+    assert!(
+        said.contains("VJP `f_vjp`") && !said.contains("wrote"),
+        "{said}"
+    );
+    let made = gradus(&at, "grad f.c -f f -o -");
+    assert!(made.status.success() && made.stdout.starts_with(b"\x7fELF"));
+    assert!(!at.join("-").exists() && !at.join("-.h").exists());
+    refuses(&at, "grad f.c -f f -o - --report=json", "GRD0035");
+    refuses(&at, "grad f.c -f f -o - --signature -", "GRD0035");
 }

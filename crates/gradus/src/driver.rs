@@ -346,12 +346,8 @@ impl Session<'_> {
         let carries = job
             .output()
             .is_some_and(|o| self.compiled.contains_key(Path::new(o)));
+        // The link repeats the derivative, and reports what remains.
         if carries && self.may_wait_for_link(&reply) {
-            let notes = reply.diagnostics.into_iter().map(|finding| Diagnostic {
-                severity: Severity::Note,
-                ..finding
-            });
-            self.driven.diagnostics.extend(notes);
             return self.run_unchanged(&plain);
         }
         self.driven.remarks.push(said);

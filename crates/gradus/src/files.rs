@@ -5,6 +5,7 @@ use crate::TempFolders;
 use gradus_ir::{Code, Diagnostic};
 use std::ffi::OsString;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -178,9 +179,12 @@ impl Outputs {
     }
 }
 
-/// Returns true if the path exists and is not a regular file.
+/// The name of standard output as an output file.
+pub const STDOUT: &str = "-";
+
+/// Returns true for standard output, and if the path exists and is not a regular file.
 pub fn is_special_file(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|m| !m.is_file())
+    path == Path::new(STDOUT) || fs::metadata(path).is_ok_and(|m| !m.is_file())
 }
 
 fn write_content(content: &Content, to: &Path) -> std::io::Result<()> {
@@ -190,13 +194,17 @@ fn write_content(content: &Content, to: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Writes to a device or pipe.
+/// Writes to standard output, a device or pipe.
 fn write_to_device(content: &Content, to: &Path) -> Result<(), Diagnostic> {
     let bytes = match content {
         Content::Bytes(bytes) => bytes.clone(),
         Content::File(from) => read(from)?,
     };
-    fs::write(to, bytes).map_err(|e| failed("write", to, &e))
+    let written = match to == Path::new(STDOUT) {
+        true => std::io::stdout().write_all(&bytes),
+        false => fs::write(to, bytes),
+    };
+    written.map_err(|e| failed("write", to, &e))
 }
 
 /// Returns the name of an unfinished file.

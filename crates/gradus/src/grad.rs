@@ -50,7 +50,8 @@ pub struct Grad {
     pub task: GradTask,
     /// The form of output.
     pub emit: Emit,
-    /// The output. `None` means the first source's name with the output's extension, in the current folder.
+    /// The output; [`files::STDOUT`] for standard output. `None` means the first source's name with the output's
+    /// extension, in the current folder.
     pub output: Option<PathBuf>,
     /// Additional symbols of a shared library.
     pub entry: Entry,
@@ -68,6 +69,10 @@ impl Grad {
     /// Returns the file that names the outputs.
     fn first(&self) -> &Path {
         self.files.first().map_or(Path::new(""), PathBuf::as_path)
+    }
+    /// Returns true if the output goes to standard output.
+    pub fn writes_to_stdout(&self) -> bool {
+        self.output.as_deref() == Some(Path::new(files::STDOUT))
     }
 }
 
