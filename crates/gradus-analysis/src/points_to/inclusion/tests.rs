@@ -431,3 +431,39 @@ fn bits_in_a_cycle_of_copies_assemble_pointers() {
         assert_eq!(study.targets("f", result), ["arg1+0", "external+0"]);
     }
 }
+
+/// `@put` stores the result of a callback, or the owner if there is no callback.
+fn callback(declared: &str, ops: &str) -> Study {
+    Study::of(&format!(
+        "{declared}func @put(%slot: ptr, %cb: ptr, %owner: ptr, %x: ptr) {{\n\
+         %none = icmp eq %cb, null\n\
+         %v = if %none -> ptr {{\nyield %owner\n}} else {{\n\
+         %r = call %cb(%x) : fn(ptr) -> ptr\nyield %r\n}}\nstore %v, %slot\nreturn\n}}\n\
+         func @f(%x: ptr, %owner: ptr) {{\n%s = alloca ptr, 1\n{ops}%p = load %s -> ptr\nreturn\n}}\n"
+    ))
+}
+
+const SAME: &str = "func @same(%x: ptr) -> ptr {\nreturn %x\n}\n";
+
+#[test]
+fn null_tests_of_known_callbacks_are_decided() {
+    let study = callback(SAME, "call @put(%s, @same, %owner, %x)\n");
+    assert_eq!(study.targets("f", study.value("f", 2)), ["arg0+0"]);
+    let study = callback(SAME, "call @put(%s, null, %owner, %x)\n");
+    assert_eq!(study.targets("f", study.value("f", 2)), ["arg1+0"]);
+    let both =
+        "call @put(%s, @same, %owner, %x)\n%t = alloca ptr, 1\ncall @put(%t, null, %owner, %x)\n";
+    let study = callback(SAME, both);
+    assert_eq!(study.targets("f", study.value("f", 4)), ["arg0+0"]);
+}
+
+#[test]
+fn null_tests_of_declared_callbacks_stay_open() {
+    // A declared function may be weak.
+    let study = callback(
+        "declare @same(ptr) -> ptr\n",
+        "call @put(%s, @same, %owner, %x)\n",
+    );
+    let targets = study.targets("f", study.value("f", 2));
+    assert!(targets.contains(&"arg1+0".to_string()), "{targets:?}");
+}

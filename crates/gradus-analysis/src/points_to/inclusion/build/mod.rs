@@ -9,16 +9,18 @@ mod arithmetic;
 mod calls;
 mod external_calls;
 mod globals;
+mod null_tests;
 
 use crate::call_graph::{CallGraph, Callee};
 use crate::cfg::no_return::NoReturnRegions;
+use crate::points_to::inclusion::build::null_tests::NonNullParams;
 use crate::points_to::inclusion::constraints::{Constraint, NodeId, NodeKind, Program};
 use crate::points_to::inclusion::contexts::Instances;
 use crate::points_to::inclusion::objects::{Context, EXTERNAL, ObjectId, ObjectKey, Objects};
 use crate::points_to::leaf_tables::Slots;
 use crate::types::flat_aggregates::FlatTypes;
 use gradus_ir::{
-    Body, ConstId, ConstKind, Definition, FuncId, Op, OpKind, Type, TypeId, Unit, Value,
+    Body, ConstId, ConstKind, Definition, FuncId, Op, OpKind, Point, Type, TypeId, Unit, Value,
 };
 
 /// Constraints under construction.
@@ -27,6 +29,7 @@ pub(crate) struct Builder<'a> {
     pub closure: &'a CallGraph,
     pub leaves: FlatTypes,
     pub instances: Instances,
+    non_null: NonNullParams,
     pub objects: Objects,
     pub program: Program,
     /// Per instance: the node of each leaf of each value.
@@ -41,11 +44,13 @@ pub(crate) struct Builder<'a> {
 
 /// Builds the constraints of all bodies.
 pub(crate) fn build<'a>(unit: &'a Unit, closure: &'a CallGraph) -> Builder<'a> {
+    let instances = Instances::of(unit, closure);
     let mut builder = Builder {
         unit,
         closure,
         leaves: FlatTypes::of(unit),
-        instances: Instances::of(unit, closure),
+        non_null: NonNullParams::of(unit, closure, &instances),
+        instances,
         objects: Objects::new(),
         program: Program::default(),
         slots: Vec::new(),
@@ -133,6 +138,7 @@ impl<'a> Builder<'a> {
             unreachable!("the functions of the call graph have bodies");
         };
         let (unit, closure) = (self.unit, self.closure);
+        let dead = self.non_null.dead_regions(unit, body, context);
         let mut reader = BodyBuilder {
             builder: self,
             context,
@@ -145,7 +151,8 @@ impl<'a> Builder<'a> {
             let handed = matches!(body.kind(op), OpKind::Store(_))
                 || matches!(closure.callee(unit, body, op), Some(Callee::Outside(_)));
             // Nobody observes stores and external calls on paths that never return.
-            if !(handed && lost.contains(body, op)) {
+            let is_lost = handed && lost.contains(body, op);
+            if !is_lost && !null_tests::is_dead(body, &dead, op) {
                 reader.op(op);
             }
         }
@@ -292,7 +299,7 @@ impl<'a> BodyBuilder<'_, 'a> {
                 self.nodes(value);
             }
         }
-        body.value_flows(op, |from, to| self.copy(from, to));
+        self.flows(op);
         match body.kind(op) {
             OpKind::Alloca(info) => {
                 let key = ObjectKey::Alloca(self.func, op, self.context);
@@ -362,6 +369,33 @@ impl<'a> BodyBuilder<'_, 'a> {
             | OpKind::Barrier(_)
             | OpKind::Unreachable
             | OpKind::Resume => {}
+        }
+    }
+    /// Adds the flows of an op, but those of an arm that never runs.
+    fn flows(&mut self, op: Op) {
+        let (unit, body, context) = (self.unit(), self.body, self.context);
+        let dead = match body.kind(op) {
+            OpKind::If | OpKind::Select => {
+                let condition = body.operand(op, 0);
+                self.builder
+                    .non_null
+                    .dead_arm(unit, body, context, condition)
+            }
+            _ => None,
+        };
+        let Some(dead) = dead else {
+            return body.value_flows(op, |from, to| self.copy(from, to));
+        };
+        if let OpKind::Select = body.kind(op) {
+            return self.copy(body.operand(op, 2 - dead), body.result(op));
+        }
+        let dead = body.op_regions(op).get(dead).copied();
+        for edge in body.control_edges(op) {
+            if !matches!(edge.from, Point::RegionEnd(region) if Some(region) == dead) {
+                for flow in edge.flows {
+                    flow.pairs(body).for_each(|(from, to)| self.copy(from, to));
+                }
+            }
         }
     }
     fn return_(&mut self, op: Op) {
