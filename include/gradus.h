@@ -43,6 +43,14 @@ extern "C" {
 #endif
 
 GRADUS_WORD gradus_const, gradus_dup, gradus_dupnoneed, gradus_out;
+/* Words of other tools. */
+#if defined(__clang__)
+#define GRADUS_NO_WORD(text) GRADUS_WORD __attribute__((unavailable(text)))
+GRADUS_NO_WORD("write gradus_dup, x, x_shadow for a pointer, gradus_out, x for a number") gradus_active;
+GRADUS_NO_WORD("write gradus_const, x") gradus_inactive;
+GRADUS_NO_WORD("write gradus_dup, x, x_shadow") gradus_duplicated;
+#undef GRADUS_NO_WORD
+#endif
 /* Before a number: so many tangents or adjoints at once, one shadow after the other. */
 GRADUS_WORD gradus_width;
 /* Split mode: the tape; the bytes of its memory, gradus_tape_bytes(f, words...), where you give it;

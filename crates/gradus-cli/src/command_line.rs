@@ -234,6 +234,7 @@ fn finding(error: &clap::Error, args: &[OsString]) -> Diagnostic {
     let tool = CommandLine::command();
     let command = args.first().and_then(|word| tool.find_subcommand(word));
     let near = nearest_option(error, command.unwrap_or(&tool));
+    let near = near.or_else(|| compiler_flag(error));
     diagnostic.help = Some(match (near.or(tip.map(String::from)), command) {
         (Some(tip), _) => tip,
         (None, Some(command)) => {
@@ -243,6 +244,18 @@ fn finding(error: &clap::Error, args: &[OsString]) -> Diagnostic {
         (None, None) => "`gradus --help` lists the commands".to_string(),
     });
     diagnostic
+}
+
+/// Returns a hint at the place of the compiler's flags for an unknown option of one dash.
+fn compiler_flag(error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg) else {
+        // Not an error: another kind of mistake.
+        return None;
+    };
+    let is_flag = error.kind() == ErrorKind::UnknownArgument
+        && unknown.starts_with('-')
+        && !unknown.starts_with("--");
+    is_flag.then(|| "flags of the compiler follow `--`: `-- -O3 -I include`".to_string())
 }
 
 /// Returns a hint at the option nearest to an unknown one: at most two letters differ, or are swapped. The parser's own

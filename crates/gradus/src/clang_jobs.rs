@@ -101,8 +101,12 @@ pub(crate) fn query_in(
         .output()
         .map_err(|e| {
             let message = format!("cannot run {}: {e}", driver.display());
-            Diagnostic::error(Code::ToolFailed, message)
-                .help("install clang-22, or set GRADUS_CLANG to a compiler")
+            Diagnostic::error(Code::ToolFailed, message).help(
+                match settings.flang.as_deref() == Some(driver) {
+                    true => "install flang-22, or set GRADUS_FLANG to a Fortran compiler",
+                    false => "install clang-22, or set GRADUS_CLANG to a compiler",
+                },
+            )
         })?;
     let mut plan = read(&String::from_utf8_lossy(&output.stderr));
     plan.ok = output.status.success();

@@ -79,8 +79,15 @@ pub fn open(
         let message = format!("the compiler does not accept {}", file.display());
         let mut diagnostic = Diagnostic::error(Code::ToolFailed, message);
         diagnostic.notes.clone_from(&plan.remarks);
-        diagnostic
-            .help("pass C, C++, Fortran, Rust, CUDA or LLVM IR, and compiler flags after `--`")
+        // Clang lists its jobs.
+        diagnostic.help(match plan.ok && plan.jobs.is_empty() {
+            true => format!(
+                "{} is not clang; set GRADUS_CLANG to clang",
+                compiler.display()
+            ),
+            false => "pass C, C++, Fortran, Rust, CUDA or LLVM IR, and compiler flags after `--`"
+                .to_string(),
+        })
     })?;
     let bitcode = scratch.file("front.bc");
     let mut halves = compilation::split_compilation(job, &bitcode, derived, DebugDetail::Types);

@@ -166,6 +166,26 @@ fn may_write_other_memory(unit: &Unit, body: &Body, op: Op, callee: Option<FuncI
     })
 }
 
+/// Returns true for functions that start, join and synchronise threads in C, C++ and Rust.
+fn belongs_to_threads(symbol: &str) -> bool {
+    const STARTS: [&str; 9] = [
+        "pthread_",
+        "thrd_",
+        "mtx_",
+        "cnd_",
+        "sem_",
+        "_ZNSt6thread",
+        "_ZNSt3__16thread",
+        "_ZNSt18condition_variable",
+        "_ZNSt13__future_base",
+    ];
+    // Rust's mangled names contain the length of each part of the path.
+    let is_rust = ["3std6thread", "3std3sys6thread"]
+        .iter()
+        .any(|part| symbol.contains(part));
+    is_rust || STARTS.iter().any(|start| symbol.starts_with(start))
+}
+
 fn finding(
     unit: &Unit,
     at: (FuncId, &Body, Op),
@@ -180,7 +200,13 @@ fn finding(
             .clone()
             .unwrap_or_else(|| function.name.clone())
     };
+    let is_of_threads =
+        callee.is_some_and(|callee| belongs_to_threads(&unit.functions[callee].name));
     let (what, remedy) = match callee.map(named) {
+        Some(name) if is_of_threads => (
+            format!("`{name}` belongs to explicit threads, which have no derivative,"),
+            "use OpenMP, the functions of `gradus/parallel.h`, or a serial loop".to_owned(),
+        ),
         Some(name) => (
             format!("`{name}` has no body in this program"),
             format!(

@@ -62,6 +62,15 @@ impl Marker {
             Const | Dup | DupNoNeed | Out | DupStrided | DupNoNeedStrided
         )
     }
+
+    /// Returns the keyword without the prefix: `dup`.
+    pub fn word(self) -> &'static str {
+        let own = |keyword: &&Keyword| keyword.kind == KeywordKind::Marker(self);
+        KEYWORDS
+            .iter()
+            .find(own)
+            .map_or("", |keyword| keyword.keyword)
+    }
 }
 
 /// The meaning of a registration, a global variable whose initialiser is read at compile time.

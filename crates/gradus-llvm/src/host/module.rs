@@ -334,7 +334,7 @@ fn modules_in<'a>(bytes: &'a [u8], name: &str) -> Result<Vec<Source<'a>>, Diagno
     Err(Diagnostic::error(
         Code::UnreadableInput,
         format!(
-            "{name}: the object contains no bitcode; compile the source with -fembed-bitcode=all or -flto"
+            "{name}: the object contains no LLVM bitcode; compile the source with `gradus cc`, or with clang and -fembed-bitcode=all or -flto"
         ),
     ))
 }

@@ -54,8 +54,9 @@ impl Importer<'_> {
             derived_from: None,
             name,
         };
-        if defined {
-            self.set_source_info(f, &mut function);
+        match defined {
+            true => self.set_source_info(f, &mut function),
+            false => function.source_name = qualified_name(&function.name),
         }
         let id = self.unit.add_function(function);
         self.host.tables.functions.push(f);

@@ -40,7 +40,7 @@ fn resolve_one(host: &Host, name: &str) -> Result<String, Diagnostic> {
     };
     match hits.as_slice() {
         [one] => Ok((*one).clone()),
-        [] => Err(unknown(name, &all)),
+        [] => Err(unknown(host, name, &all)),
         several => {
             let message = format!("{} functions are named `{name}`", several.len());
             let finding = Diagnostic::error(Code::BadRequest, message);
@@ -100,10 +100,11 @@ fn candidate(host: &Host, symbol: &str) -> String {
 }
 
 /// Returns a symbol with the source name.
-fn with_source_name(symbol: &str) -> String {
-    match demangle(symbol) {
-        same if same == symbol => same,
-        source => format!("{symbol} ({source})"),
+fn with_source_name(host: &Host, symbol: &str) -> String {
+    match (demangle(symbol), host.source_name(symbol)) {
+        (same, Some(source)) if same == symbol => source,
+        (same, None) if same == symbol => same,
+        (source, _) => source,
     }
 }
 
@@ -121,27 +122,47 @@ fn matches_qualified_name(full: &str, name: &str) -> bool {
     ends(head) || ends(&format!("{head}{types}")) || ends(&format!("{head}{parameters}"))
 }
 
-fn unknown(name: &str, all: &[String]) -> Diagnostic {
+fn unknown(host: &Host, name: &str, all: &[String]) -> Diagnostic {
     let message = format!("no function `{name}` is defined in this program");
     let finding = Diagnostic::error(Code::NoSuchFunction, message);
-    let mut near: Vec<(usize, String)> = all.iter().map(|f| nearest_name(name, f)).collect();
+    let nearest = |symbol: &String| {
+        let source = host.source_name(symbol);
+        nearest_name(name, symbol, source.as_deref())
+    };
+    let mut near: Vec<(usize, String)> = all.iter().map(nearest).collect();
     near.sort();
+    near.dedup();
     match near.first() {
         Some((steps, best)) if *steps <= name.len().div_ceil(3) => {
             finding.help(format!("did you mean `{best}`?"))
         }
-        Some(_) if all.len() <= 12 => {
-            let list: Vec<String> = all.iter().map(|s| with_source_name(s)).collect();
+        Some(_) if all.len() <= LISTED_MAX => {
+            let list: Vec<String> = all.iter().map(|s| with_source_name(host, s)).collect();
             finding.help(format!("the program defines {}", list.join(", ")))
         }
-        Some(_) => finding.help(format!("the program defines {} other functions", all.len())),
-        None => finding.help("the program defines no functions"),
+        Some(_) => {
+            let list = near.iter().take(LISTED_MAX).map(|(_, name)| name.as_str());
+            let list: Vec<&str> = list.collect();
+            let (others, list) = (all.len(), list.join(", "));
+            finding.help(format!("the program defines {others} other functions, among them {list}"))
+        }
+        None => finding.help("the program defines no functions").note(
+            "clang omits templates and inline functions without a use; rustc keeps functions with C linkage only (`#[unsafe(no_mangle)] pub extern \"C\" fn`), and `cargo gradus` differentiates the others",
+        ),
     }
 }
 
-/// Returns the name of a function that is nearest to `name`, with the distance: the symbol, the full name, or the full
-/// name without scopes or without parameters.
-fn nearest_name(name: &str, symbol: &str) -> (usize, String) {
+/// Maximal number of functions that a message lists.
+const LISTED_MAX: usize = 12;
+
+/// Returns the name of a function that is nearest to `name`, with the distance: the symbol, the name in the source, the
+/// full name, or the full name without scopes or without parameters. Fortran's names have no case.
+fn nearest_name(name: &str, symbol: &str, source: Option<&str>) -> (usize, String) {
+    if let Some(source) = source
+        && source.eq_ignore_ascii_case(name)
+    {
+        return (0, source.to_string());
+    }
     let full = demangle(symbol);
     let (head, parameters) = split_parameters(&full);
     let last = |text: &str| text.rsplit("::").next().unwrap_or_default().to_string();
@@ -152,8 +173,10 @@ fn nearest_name(name: &str, symbol: &str) -> (usize, String) {
         format!("{head}{parameters}"),
         last(head) + parameters,
     ];
-    let distances = names
+    let distances = source
+        .map(String::from)
         .into_iter()
+        .chain(names)
         .map(|one| (edit_distance(name, &one), one));
     distances.min().unwrap_or_default()
 }
@@ -208,10 +231,13 @@ mod tests {
 
     #[test]
     fn the_nearest_form_of_a_name_is_suggested() {
-        let near = |name: &str| nearest_name(name, "_ZN1a6energyEd");
+        let near = |name: &str| nearest_name(name, "_ZN1a6energyEd", None);
         assert_eq!(near("a::enrgy"), (1, "a::energy".to_string()));
         assert_eq!(near("energi"), (1, "energy".to_string()));
         assert_eq!(near("energy(duble)"), (1, "energy(double)".to_string()));
+        let near = |name: &str| nearest_name(name, "_QMspringsPenergy", Some("energy"));
+        assert_eq!(near("enegy"), (1, "energy".to_string()));
+        assert_eq!(near("ENERGY"), (0, "energy".to_string()));
     }
 
     #[test]

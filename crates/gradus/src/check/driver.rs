@@ -237,6 +237,27 @@ fn initial_value(slots: &[Slot<'_>], i: usize, known: &[usize]) -> Result<String
     let c = |text: &str, floating: bool| {
         to_c(text, &variable, floating).map_err(|name| {
             let argument = &slot.argument.source_name;
+            let is_called = text
+                .split_once(&name)
+                .is_some_and(|(_, rest)| rest.trim_start().starts_with('('));
+            if is_called {
+                return missing(format!(
+                    "`{name}` in the value of `{argument}` is no generator"
+                ))
+                .help("the generators are rand, zeros, ones, iota and randint");
+            }
+            if !slots.iter().any(|slot| slot.is_called(&name)) {
+                let numbers = slots
+                    .iter()
+                    .filter(|slot| matches!(slot.value, Value::Number(_)));
+                let numbers: Vec<&str> = numbers
+                    .map(|slot| slot.argument.source_name.as_str())
+                    .collect();
+                return missing(format!(
+                    "`{name}` in the value of `{argument}` is no argument"
+                ))
+                .help(format!("numbers with values: {}", numbers.join(", ")));
+            }
             missing(format!(
                 "`{name}` in the value of `{argument}` is not a number with a preceding value"
             ))

@@ -249,6 +249,17 @@ impl<'a> Parser<'a> {
         known.unwrap_or_else(|| format!("arg{index}"))
     }
 
+    /// Returns the names of the function's parameters.
+    fn param_list(&self) -> String {
+        let names: Vec<String> = (0..self.params().len())
+            .map(|i| self.param_name(i))
+            .collect();
+        match names.is_empty() {
+            true => "none".to_string(),
+            false => names.join(", "),
+        }
+    }
+
     fn read_tokens(&mut self, args: &[(usize, Value)]) -> Result<(), Diagnostic> {
         for &(index, value) in args {
             let token = match origin(self.call.unit, self.call.body, value) {
@@ -439,9 +450,13 @@ impl<'a> Parser<'a> {
             Some(Token::Value(value, by_value)) => Ok((value, by_value)),
             Some(Token::Marker(marker)) => {
                 let name = self.param_name(index);
-                Err(self.error(format!(
-                    "expected {what} `{name}`, found a marker ({marker:?})"
-                )))
+                let message = format!(
+                    "expected {what} `{name}`, found the word `{}`",
+                    marker.word()
+                );
+                Err(self.error(message).help(
+                    "`gradus_dup` stands before an argument and its shadow: `gradus_dup, x, x_shadow`",
+                ))
             }
             None => {
                 let message = format!(
@@ -449,9 +464,15 @@ impl<'a> Parser<'a> {
                     self.param_name(index),
                     self.name()
                 );
-                Err(self
-                    .error(message)
-                    .help("pass the shadow after the pointer: a pointer without a marker is `dup`"))
+                Err(self.error(message).help(match what {
+                    ARGUMENT => format!(
+                        "the arguments of `{}` are {}",
+                        self.name(),
+                        self.param_list()
+                    ),
+                    _ => "pass the shadow after the pointer: a pointer without a marker is `dup`"
+                        .to_string(),
+                }))
             }
         }
     }

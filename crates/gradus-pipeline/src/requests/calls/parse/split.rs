@@ -49,8 +49,20 @@ impl Parser<'_> {
     /// Reads the words after the arguments: flags, the result's cotangents, the tape.
     pub(super) fn read_after_arguments(&mut self) -> Result<(), Diagnostic> {
         let marker = self.markers()?;
-        if let Some(marker) = marker {
-            return Err(self.error(format!("no argument follows the marker ({marker:?})")));
+        if marker.is_some() {
+            let message = match self.next < self.tokens.len() {
+                true => format!(
+                    "the derivative call passes more arguments than `{}` has",
+                    self.name()
+                ),
+                false => "no argument follows the last word of the derivative call".to_string(),
+            };
+            let help = format!(
+                "the arguments of `{}` are {}",
+                self.name(),
+                self.param_list()
+            );
+            return Err(self.error(message).help(help));
         }
         match self.asks.mode {
             Mode::Forward | Mode::Combined => self.variant.overwritten.clear(),
