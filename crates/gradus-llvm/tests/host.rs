@@ -104,7 +104,7 @@ fn objects_with_embedded_bitcode_are_read() {
     let error = Host::parse(&bare, "bare.o")
         .err()
         .expect("no bitcode inside");
-    assert!(error.message.contains("no bitcode"), "{error}");
+    assert!(error.message.contains("no LLVM bitcode"), "{error}");
 }
 
 #[test]
