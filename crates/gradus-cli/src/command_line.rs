@@ -335,6 +335,7 @@ mod tests {
             ("grad e.c -f f --emit shard", "`shared`"),
             ("check e.c -f f --inactiv x", "`--inactive`"),
             ("explian 5", "`explain`"),
+            ("grad e.c -f f -O3", "follow `--`"),
         ] {
             let finding = refused(line);
             assert!(

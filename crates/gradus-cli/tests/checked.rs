@@ -491,6 +491,10 @@ fn argument_values() {
             "3000000000 is not a valid value of `n`",
         ),
         (
+            "over --arg n=6 --arg x=gauss(n) --arg scale=1",
+            "the generators are rand, zeros, ones",
+        ),
+        (
             "over --arg n=6 --arg x=rand(m) --arg scale=1",
             "`m` in the value of `x`",
         ),

@@ -669,3 +669,30 @@ fn exceptions_as_members() {
         succeeds(&mut Command::new(at.join("it")));
     }
 }
+
+/// Explicit threads have no derivative. The message names what has one, and no registration: a thread that is registered
+/// as inactive would have the derivative zero.
+#[test]
+fn explicit_threads_are_refused_by_name() {
+    let at = folder("explicit_threads");
+    let program = "#include <pthread.h>
+        static void *run(void *p) { double *x = p; x[1] = x[0] * x[0]; return 0; }
+        double f(double *x) {
+            pthread_t t;
+            pthread_create(&t, 0, run, x); pthread_join(t, 0);
+            return x[1]; }\n";
+    write(&at, "threads.c", program);
+    for level in ["-O0", "-O2"] {
+        let said = refuses(
+            &at,
+            &format!("grad threads.c -f f -o out.o -- {level}"),
+            "GRD0005",
+        );
+        let place = said.contains("`pthread_create` belongs to explicit threads")
+            && said.contains("threads.c:5");
+        assert!(
+            place && said.contains("use OpenMP") && !said.contains("GRADUS_INACTIVE"),
+            "{said}"
+        );
+    }
+}

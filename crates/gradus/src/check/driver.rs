@@ -225,6 +225,33 @@ fn initial_values(what: &Check, slots: &[Slot<'_>]) -> Result<String, Diagnostic
     Ok(text + "}\n")
 }
 
+/// Refuses a name in the value of an argument that is not a number with a preceding value.
+fn no_number(slots: &[Slot<'_>], slot: &Slot<'_>, text: &str, name: &str) -> Diagnostic {
+    let argument = &slot.argument.source_name;
+    let rest = text.split_once(name).map_or("", |(_, rest)| rest);
+    if rest.trim_start().starts_with('(') {
+        return missing(format!(
+            "`{name}` in the value of `{argument}` is no generator"
+        ))
+        .help("the generators are rand, zeros, ones, iota and randint");
+    }
+    if !slots.iter().any(|slot| slot.is_called(name)) {
+        let numbers = slots
+            .iter()
+            .filter(|slot| matches!(slot.value, Value::Number(_)));
+        let names: Vec<&str> = numbers
+            .map(|slot| slot.argument.source_name.as_str())
+            .collect();
+        return missing(format!(
+            "`{name}` in the value of `{argument}` is no argument"
+        ))
+        .help(format!("numbers with values: {}", names.join(", ")));
+    }
+    let message =
+        format!("`{name}` in the value of `{argument}` is not a number with a preceding value");
+    missing(message).help("put the `--arg` of each number before the values that use the number")
+}
+
 /// Returns the code for the values of argument `i`; the arguments in `known` already have values.
 fn initial_value(slots: &[Slot<'_>], i: usize, known: &[usize]) -> Result<String, Diagnostic> {
     let slot = &slots[i];
@@ -235,34 +262,7 @@ fn initial_value(slots: &[Slot<'_>], i: usize, known: &[usize]) -> Result<String
         Some(format!("gr_v{hit}"))
     };
     let c = |text: &str, floating: bool| {
-        to_c(text, &variable, floating).map_err(|name| {
-            let argument = &slot.argument.source_name;
-            let is_called = text
-                .split_once(&name)
-                .is_some_and(|(_, rest)| rest.trim_start().starts_with('('));
-            if is_called {
-                return missing(format!(
-                    "`{name}` in the value of `{argument}` is no generator"
-                ))
-                .help("the generators are rand, zeros, ones, iota and randint");
-            }
-            if !slots.iter().any(|slot| slot.is_called(&name)) {
-                let numbers = slots
-                    .iter()
-                    .filter(|slot| matches!(slot.value, Value::Number(_)));
-                let numbers: Vec<&str> = numbers
-                    .map(|slot| slot.argument.source_name.as_str())
-                    .collect();
-                return missing(format!(
-                    "`{name}` in the value of `{argument}` is no argument"
-                ))
-                .help(format!("numbers with values: {}", numbers.join(", ")));
-            }
-            missing(format!(
-                "`{name}` in the value of `{argument}` is not a number with a preceding value"
-            ))
-            .help("put the `--arg` of each number before the values that use the number")
-        })
+        to_c(text, &variable, floating).map_err(|name| no_number(slots, slot, text, &name))
     };
     let start = format!("(({elem} *)gr_args[{i}].start)");
     let mut text = String::new();
