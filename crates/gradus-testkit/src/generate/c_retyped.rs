@@ -162,6 +162,10 @@ fn phase(random: &mut Random, slots: &mut Slots, is_arena: bool) -> String {
         };
         return match slots {
             Slots::Links => format!("set_link_S(t, i, y + ({place}));"),
+            // The loop clears the whole block in its first iteration.
+            Slots::Numbers if random.below(3) == 0 => format!(
+                "if (i == 0) memset(t, 0, 16 * sizeof(R)); set_number_S(t, i, number_S(t, i) + {number});"
+            ),
             Slots::Numbers => format!("set_number_S(t, i, {number});"),
             Slots::Pairs => {
                 format!("set_number_S(t, i, {number}); set_second_S(t, i, y[{place}]);")
