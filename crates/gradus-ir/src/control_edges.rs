@@ -17,7 +17,7 @@
 //!   parameters, except for the parameters that the op computes: indices, ranks, sizes and the result of a call.
 //! - The source of each flow is an operand of the op or of a terminator in the op's regions.
 
-use crate::{Body, Op, OpKind, ReduceOp, Region, Use, Value};
+use crate::{Body, Op, OpKind, ReduceOp, Region, Use, Value, scalar_ops};
 use smallvec::{SmallVec, smallvec};
 
 /// A program point at which a control edge begins or ends.
@@ -210,18 +210,8 @@ impl Body {
                 .to_each_region(op)
                 .chain([(exit, Flows::new())])
                 .collect(),
-            Binary(_)
-            | FNeg
-            | Cast(_)
-            | ICmp(_)
-            | FCmp(_)
-            | Select
+            scalar_ops!()
             | Freeze
-            | ExtractElement
-            | InsertElement
-            | Shuffle(_)
-            | ExtractValue(_)
-            | InsertValue(_)
             | Alloca(_)
             | Load(_)
             | Store(_)
@@ -296,18 +286,8 @@ impl Body {
                 .chain([(exit, copy(end, 0, results))])
                 .collect(),
             Loop { .. } => unreachable!("the region of a `loop` ends in `repeat`"),
-            Binary(_)
-            | FNeg
-            | Cast(_)
-            | ICmp(_)
-            | FCmp(_)
-            | Select
+            scalar_ops!()
             | Freeze
-            | ExtractElement
-            | InsertElement
-            | Shuffle(_)
-            | ExtractValue(_)
-            | InsertValue(_)
             | Alloca(_)
             | Load(_)
             | Store(_)

@@ -24,10 +24,13 @@ mod control_edges;
 #[cfg(test)]
 mod control_edges_tests;
 mod diag;
+mod effect_class;
 mod entity;
 pub mod externals;
+mod flags;
 pub mod integers;
 mod internal_error;
+mod keywords;
 mod known_functions;
 mod layout;
 mod meta;
@@ -36,6 +39,7 @@ mod near_name;
 mod op_table;
 mod ops;
 mod result_types;
+mod scalar_table;
 mod stamps;
 mod text;
 mod type_sizes;
@@ -50,17 +54,20 @@ pub use build::Builder;
 pub use consts::{Const, ConstKind, ConstTable, MIN_OBJECT_ADDRESS};
 pub use control_edges::{ControlEdge, ControlEdges, Point, Transfer, ValueFlow};
 pub use diag::{Code, Diagnostic, Label, Severity, SourceSpan};
+pub use effect_class::EffectClass;
 pub use entity::{Arena, Entity};
+pub use flags::Flags;
 pub use internal_error::internal_error;
 pub use layout::Layout;
 pub use meta::{AliasScope, Meta, TbaaStructMember, TbaaTag, TbaaType};
 pub use near_name::nearest_name;
-pub use op_table::{Count, EffectClass, OpRow};
+pub use op_table::{Count, OpRow};
 pub use ops::{
-    Access, AllocaInfo, AllocaStorage, Atomicity, BarrierScope, BinaryOp, CallInfo, CastOp, Flags,
-    FloatPredicate, IntPredicate, LandingPad, MAX_BLOCK_THREADS, OpKind, ReduceOp, RmwOp, Schedule,
-    SpmdKind, TailKind,
+    Access, AllocaInfo, AllocaStorage, Atomicity, BarrierScope, CallInfo, FloatPredicate,
+    IntPredicate, LandingPad, MAX_BLOCK_THREADS, OpKind, ReduceOp, RmwOp, Schedule, SpmdKind,
+    TailKind,
 };
+pub use scalar_table::{BinaryOp, BinaryRow, CastOp, CastRow, NumberFormat};
 pub use text::{OpPrinter, parse, print, print_function};
 pub use types::{FloatKind, Type, TypeTable};
 pub use unit::{

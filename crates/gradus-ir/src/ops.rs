@@ -1,147 +1,95 @@
 //! The ops: a closed enumeration. Each variant documents operands, results and regions.
 
+use crate::keywords::keywords;
+use crate::scalar_table::{BinaryOp, CastOp};
 use crate::{AttrsId, ConstId, TypeId};
 
-/// Integer and floating-point arithmetic on two operands of one type; element-wise on vectors.
-#[allow(missing_docs)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum BinaryOp {
-    Add,
-    Sub,
-    Mul,
-    UDiv,
-    SDiv,
-    URem,
-    SRem,
-    Shl,
-    LShr,
-    AShr,
-    And,
-    Or,
-    Xor,
-    FAdd,
-    FSub,
-    FMul,
-    FDiv,
-    FRem,
-}
-
-impl BinaryOp {
-    /// Returns whether the operation is a floating-point operation.
-    pub fn is_float(self) -> bool {
-        use BinaryOp::*;
-        match self {
-            FAdd | FSub | FMul | FDiv | FRem => true,
-            Add | Sub | Mul | UDiv | SDiv | URem | SRem | Shl | LShr | AShr | And | Or | Xor => {
-                false
-            }
-        }
-    }
-    /// Returns whether the operation is commutative.
-    pub fn is_commutative(self) -> bool {
-        use BinaryOp::*;
-        matches!(self, Add | Mul | And | Or | Xor | FAdd | FMul)
+keywords! {
+    /// Integer and pointer comparison predicates.
+    #[allow(missing_docs)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum IntPredicate {
+        Eq = "eq",
+        Ne = "ne",
+        Ugt = "ugt",
+        Uge = "uge",
+        Ult = "ult",
+        Ule = "ule",
+        Sgt = "sgt",
+        Sge = "sge",
+        Slt = "slt",
+        Sle = "sle",
     }
 }
 
-/// LLVM's conversions.
-#[allow(missing_docs)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum CastOp {
-    Trunc,
-    ZExt,
-    SExt,
-    FPTrunc,
-    FPExt,
-    FPToUI,
-    FPToSI,
-    UIToFP,
-    SIToFP,
-    PtrToInt,
-    PtrToAddr,
-    IntToPtr,
-    BitCast,
-    AddrSpaceCast,
+keywords! {
+    /// Floating-point comparison predicates. With a NaN operand `O…` (ordered) is false and `U…` (unordered) is
+    /// true.
+    #[allow(missing_docs)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum FloatPredicate {
+        False = "false",
+        Oeq = "oeq",
+        Ogt = "ogt",
+        Oge = "oge",
+        Olt = "olt",
+        Ole = "ole",
+        One = "one",
+        Ord = "ord",
+        Uno = "uno",
+        Ueq = "ueq",
+        Ugt = "ugt",
+        Uge = "uge",
+        Ult = "ult",
+        Ule = "ule",
+        Une = "une",
+        True = "true",
+    }
 }
 
-/// Integer and pointer comparison predicates.
-#[allow(missing_docs)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum IntPredicate {
-    Eq,
-    Ne,
-    Ugt,
-    Uge,
-    Ult,
-    Ule,
-    Sgt,
-    Sge,
-    Slt,
-    Sle,
+keywords! {
+    /// LLVM's operators of atomic read-modify-write ops.
+    #[allow(missing_docs)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum RmwOp {
+        Xchg = "xchg",
+        Add = "add",
+        Sub = "sub",
+        And = "and",
+        Nand = "nand",
+        Or = "or",
+        Xor = "xor",
+        Max = "max",
+        Min = "min",
+        UMax = "umax",
+        UMin = "umin",
+        FAdd = "fadd",
+        FSub = "fsub",
+        FMax = "fmax",
+        FMin = "fmin",
+        FMaximum = "fmaximum",
+        FMinimum = "fminimum",
+        UIncWrap = "uinc_wrap",
+        UDecWrap = "udec_wrap",
+        USubCond = "usub_cond",
+        USubSat = "usub_sat",
+    }
 }
 
-/// Floating-point comparison predicates. With a NaN operand `O…` (ordered) is false and `U…` (unordered) is
-/// true.
-#[allow(missing_docs)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum FloatPredicate {
-    False,
-    Oeq,
-    Ogt,
-    Oge,
-    Olt,
-    Ole,
-    One,
-    Ord,
-    Uno,
-    Ueq,
-    Ugt,
-    Uge,
-    Ult,
-    Ule,
-    Une,
-    True,
-}
-
-/// LLVM's operators of atomic read-modify-write ops.
-#[allow(missing_docs)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum RmwOp {
-    Xchg,
-    Add,
-    Sub,
-    And,
-    Nand,
-    Or,
-    Xor,
-    Max,
-    Min,
-    UMax,
-    UMin,
-    FAdd,
-    FSub,
-    FMax,
-    FMin,
-    FMaximum,
-    FMinimum,
-    UIncWrap,
-    UDecWrap,
-    USubCond,
-    USubSat,
-}
-
-/// Atomic orderings, weakest first.
-#[allow(missing_docs)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Atomicity {
-    #[default]
-    NotAtomic,
-    Unordered,
-    Monotonic,
-    Acquire,
-    Release,
-    AcquireRelease,
-    SequentiallyConsistent,
+keywords! {
+    /// Atomic orderings, weakest first.
+    #[allow(missing_docs)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum Atomicity {
+        #[default]
+        NotAtomic = "not_atomic",
+        Unordered = "unordered",
+        Monotonic = "monotonic",
+        Acquire = "acquire",
+        Release = "release",
+        AcquireRelease = "acq_rel",
+        SequentiallyConsistent = "seq_cst",
+    }
 }
 
 /// Properties of a memory access.
@@ -202,15 +150,17 @@ pub struct AllocaInfo {
     pub inalloca: bool,
 }
 
-/// LLVM's tail-call markers.
-#[allow(missing_docs)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum TailKind {
-    #[default]
-    None,
-    Tail,
-    MustTail,
-    NoTail,
+keywords! {
+    /// LLVM's tail-call markers.
+    #[allow(missing_docs)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub enum TailKind {
+        #[default]
+        None = "no_tail_mark",
+        Tail = "tail",
+        MustTail = "musttail",
+        NoTail = "notail",
+    }
 }
 
 /// The properties of a call.
@@ -250,66 +200,74 @@ pub struct LandingPad {
     pub clauses: Vec<(bool, ConstId)>,
 }
 
-/// The threads that a barrier synchronises.
-#[allow(missing_docs)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum BarrierScope {
-    Warp,
-    Block,
-    Grid,
-    Team,
+keywords! {
+    /// The threads that a barrier synchronises.
+    #[allow(missing_docs)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum BarrierScope {
+        Warp = "warp",
+        Block = "block",
+        Grid = "grid",
+        Team = "team",
+    }
 }
 
 /// The maximum number of threads of a GPU block with a non-constant size.
 pub const MAX_BLOCK_THREADS: u32 = 1024;
 
-/// The kind of ranks of an `spmd`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum SpmdKind {
-    /// Threads of a team. The extent is a request; a run with one rank is legal.
-    Team,
-    /// Threads of a GPU block. The extent is part of the semantics. A non-constant extent is at most
-    /// [`MAX_BLOCK_THREADS`], and so is the product of all extents if any extent is not constant.
-    Block,
-    /// Blocks of a GPU grid. The extent is part of the semantics.
-    Grid,
+keywords! {
+    /// The kind of ranks of an `spmd`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum SpmdKind {
+        /// Threads of a team. The extent is a request; a run with one rank is legal.
+        Team = "team",
+        /// Threads of a GPU block. The extent is part of the semantics. A non-constant extent is at most
+        /// [`MAX_BLOCK_THREADS`], and so is the product of all extents if any extent is not constant.
+        Block = "block",
+        /// Blocks of a GPU grid. The extent is part of the semantics.
+        Grid = "grid",
+    }
 }
 
-/// The schedule of a worksharing loop. The chunk size, if stated, is an operand.
-#[allow(missing_docs)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Schedule {
-    /// Equal contiguous chunks, or round robin with a chunk size. Two static loops with equal trip count and
-    /// chunk size assign equal iterations to equal ranks.
-    Static,
-    /// Chunks on request.
-    Dynamic,
-    /// Chunks of decreasing size on request, at least the chunk size.
-    Guided,
+keywords! {
+    /// The schedule of a worksharing loop. The chunk size, if stated, is an operand.
+    #[allow(missing_docs)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Schedule {
+        /// Equal contiguous chunks, or round robin with a chunk size. Two static loops with equal trip count and
+        /// chunk size assign equal iterations to equal ranks.
+        Static = "static",
+        /// Chunks on request.
+        Dynamic = "dynamic",
+        /// Chunks of decreasing size on request, at least the chunk size.
+        Guided = "guided",
+    }
 }
 
-/// The operator of a reduction.
-#[allow(missing_docs)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum ReduceOp {
-    Add,
-    Mul,
-    And,
-    Or,
-    Xor,
-    Max,
-    Min,
-    UMax,
-    UMin,
-    FAdd,
-    FMul,
-    FMax,
-    FMin,
-    FMaximum,
-    FMinimum,
-    /// A combiner region of the op: two values in, one value out. The combiner runs in any order and grouping
-    /// and has no neutral value.
-    Custom,
+keywords! {
+    /// The operator of a reduction.
+    #[allow(missing_docs)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum ReduceOp {
+        Add = "add",
+        Mul = "mul",
+        And = "and",
+        Or = "or",
+        Xor = "xor",
+        Max = "max",
+        Min = "min",
+        UMax = "umax",
+        UMin = "umin",
+        FAdd = "fadd",
+        FMul = "fmul",
+        FMax = "fmax",
+        FMin = "fmin",
+        FMaximum = "fmaximum",
+        FMinimum = "fminimum",
+        /// A combiner region of the op: two values in, one value out. The combiner runs in any order and grouping
+        /// and has no neutral value.
+        Custom = "custom",
+    }
 }
 
 /// The kind of an op. Regions are numbered from 0; "yields" refers to the operands of a region's terminator.
@@ -484,6 +442,22 @@ macro_rules! scalar_ops {
     };
 }
 
+/// Pattern of all parallel ops.
+#[macro_export]
+macro_rules! parallel_ops {
+    () => {
+        $crate::OpKind::Scope
+            | $crate::OpKind::Spawn { .. }
+            | $crate::OpKind::Sync
+            | $crate::OpKind::ParFor { .. }
+            | $crate::OpKind::Spmd { .. }
+            | $crate::OpKind::Barrier(_)
+            | $crate::OpKind::ShareFor { .. }
+            | $crate::OpKind::Single { .. }
+            | $crate::OpKind::Critical(_)
+    };
+}
+
 /// Pattern of the ops without data besides the operands.
 macro_rules! ops_without_data {
     () => {
@@ -534,19 +508,7 @@ impl OpKind {
     }
     /// Returns whether the op is a parallel op.
     pub fn is_parallel(&self) -> bool {
-        use OpKind::*;
-        matches!(
-            self,
-            Scope
-                | Spawn { .. }
-                | Sync
-                | ParFor { .. }
-                | Spmd { .. }
-                | Barrier(_)
-                | ShareFor { .. }
-                | Single { .. }
-                | Critical(_)
-        )
+        matches!(self, parallel_ops!())
     }
     /// Returns the call properties of a `call` or `invoke`.
     pub fn call_info(&self) -> Option<&CallInfo> {
@@ -554,103 +516,5 @@ impl OpKind {
             OpKind::Call(info) | OpKind::Invoke(info) => Some(info),
             _ => None,
         }
-    }
-}
-
-/// The flags of an op as a bit set: LLVM's flags and Gradus's own.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Flags(pub u32);
-
-#[allow(missing_docs)]
-impl Flags {
-    pub const NONE: Flags = Flags(0);
-    pub const NUW: Flags = Flags(1);
-    pub const NSW: Flags = Flags(1 << 1);
-    pub const EXACT: Flags = Flags(1 << 2);
-    pub const DISJOINT: Flags = Flags(1 << 3);
-    pub const NNEG: Flags = Flags(1 << 4);
-    pub const SAMESIGN: Flags = Flags(1 << 5);
-    pub const INBOUNDS: Flags = Flags(1 << 6);
-    pub const NUSW: Flags = Flags(1 << 7);
-    pub const REASSOC: Flags = Flags(1 << 8);
-    pub const NNAN: Flags = Flags(1 << 9);
-    pub const NINF: Flags = Flags(1 << 10);
-    pub const NSZ: Flags = Flags(1 << 11);
-    pub const ARCP: Flags = Flags(1 << 12);
-    pub const CONTRACT: Flags = Flags(1 << 13);
-    pub const AFN: Flags = Flags(1 << 14);
-    /// On a `for`: no plain access of one iteration conflicts with a plain write of another iteration. An
-    /// edit must preserve the property when it inserts an access.
-    pub const INDEPENDENT: Flags = Flags(1 << 15);
-    /// On a parallel loop or an [`Flags::INDEPENDENT`] `for`: several iterations may write one location if
-    /// the written values are equal, as threads of a GPU do.
-    pub const ALLOWS_EQUAL_WRITES: Flags = Flags(1 << 16);
-    /// On a `for`: do not vectorise the loop.
-    pub const NO_VECTORIZE: Flags = Flags(1 << 17);
-    /// On an atomic read-modify-write: only other iterations of the enclosing parallel loops may conflict.
-    /// The access may become plain if the iterations do not run concurrently.
-    pub const ATOMIC_ACROSS_ITERATIONS: Flags = Flags(1 << 18);
-    /// On a grid: threads wait for each other in loops and run as cooperative threads, each with a private
-    /// stack.
-    pub const COOPERATIVE_THREADS: Flags = Flags(1 << 19);
-    /// On a `for`: do not unroll the body if the trip count is unknown. The program's own loop states the
-    /// trip count only through a division.
-    pub const NO_RUNTIME_UNROLL: Flags = Flags(1 << 20);
-    /// On a loop: a parallel-loop intrinsic of the program applies to this loop, not to an inner loop.
-    pub const HAS_PARALLEL_INTRINSIC: Flags = Flags(1 << 21);
-    /// On a task: no parallel region of the function encloses the task. If no region of a caller encloses the
-    /// task either, the creating thread runs the task.
-    pub const ORPHANED_TASK: Flags = Flags(1 << 22);
-    /// The fast-math flags inherited by adjoint arithmetic (see `inherit.rs` of gradus-ad).
-    pub const FAST_ALGEBRA: Flags =
-        Flags(Flags::REASSOC.0 | Flags::ARCP.0 | Flags::CONTRACT.0 | Flags::AFN.0);
-    /// All fast-math flags.
-    pub const FAST: Flags =
-        Flags(Flags::FAST_ALGEBRA.0 | Flags::NNAN.0 | Flags::NINF.0 | Flags::NSZ.0);
-    /// Each single flag and LLVM's or Gradus's name, in printing order.
-    pub const NAMES: &[(Flags, &str)] = &[
-        (Flags::NUW, "nuw"),
-        (Flags::NSW, "nsw"),
-        (Flags::EXACT, "exact"),
-        (Flags::DISJOINT, "disjoint"),
-        (Flags::NNEG, "nneg"),
-        (Flags::SAMESIGN, "samesign"),
-        (Flags::INBOUNDS, "inbounds"),
-        (Flags::NUSW, "nusw"),
-        (Flags::REASSOC, "reassoc"),
-        (Flags::NNAN, "nnan"),
-        (Flags::NINF, "ninf"),
-        (Flags::NSZ, "nsz"),
-        (Flags::ARCP, "arcp"),
-        (Flags::CONTRACT, "contract"),
-        (Flags::AFN, "afn"),
-        (Flags::INDEPENDENT, "independent"),
-        (Flags::ALLOWS_EQUAL_WRITES, "sharing"),
-        (Flags::NO_VECTORIZE, "scalar"),
-        (Flags::ATOMIC_ACROSS_ITERATIONS, "between"),
-        (Flags::COOPERATIVE_THREADS, "turns"),
-        (Flags::NO_RUNTIME_UNROLL, "rolled"),
-        (Flags::HAS_PARALLEL_INTRINSIC, "marked"),
-        (Flags::ORPHANED_TASK, "orphan"),
-    ];
-
-    /// Returns whether all flags of `other` are set.
-    pub fn has(self, other: Flags) -> bool {
-        self.0 & other.0 == other.0
-    }
-    /// Returns the union.
-    #[must_use]
-    pub const fn with(self, other: Flags) -> Flags {
-        Flags(self.0 | other.0)
-    }
-    /// Returns the intersection.
-    #[must_use]
-    pub fn and(self, other: Flags) -> Flags {
-        Flags(self.0 & other.0)
-    }
-    /// Returns the flags without the flags of `other`.
-    #[must_use]
-    pub fn without(self, other: Flags) -> Flags {
-        Flags(self.0 & !other.0)
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! The text form omits implied types, and the verifier checks ops against the implied types.
 
+use crate::op_table::ResultType;
 use crate::{OpKind, Type, TypeId, Unit};
 
 /// A result type implied by operands.
@@ -48,9 +49,13 @@ pub(crate) fn implied(unit: &Unit, kind: &OpKind, operands: &[TypeId]) -> Option
         let rest = operands.get(from..).unwrap_or_default();
         Some(rest.iter().map(|ty| Implied::Interned(*ty)).collect())
     };
+    match kind.row().result_type {
+        ResultType::Nothing => return Some(Vec::new()),
+        ResultType::Operand(i) => return one(operand(i)),
+        ResultType::Stated => return None,
+        ResultType::Computed => {}
+    }
     match kind {
-        Binary(_) | FNeg | Freeze | InsertElement | InsertValue(_) => one(operand(0)),
-        Select | AtomicRmw(..) => one(operand(1)),
         ICmp(_) | FCmp(_) => one(truth(unit, operands)),
         ExtractElement => one(element(unit, operands)),
         Shuffle(mask) => one(shuffled(unit, operands, mask.len())),
@@ -65,29 +70,7 @@ pub(crate) fn implied(unit: &Unit, kind: &OpKind, operands: &[TypeId]) -> Option
         }),
         For { .. } => all(1),
         ParFor { dims, .. } => all(*dims as usize),
-        Load(_)
-        | Cast(_)
-        | If
-        | Switch(_)
-        | Loop { .. }
-        | Invoke(_)
-        | LandingPad(_)
-        | Scope
-        | Single { .. }
-        | Critical(_)
-        | Foreign(_) => None,
-        Store(_)
-        | Fence { .. }
-        | Spawn { .. }
-        | Sync
-        | Spmd { .. }
-        | Barrier(_)
-        | ShareFor { .. }
-        | Yield
-        | Repeat
-        | Return
-        | Unreachable
-        | Resume => Some(Vec::new()),
+        _ => unreachable!("the row of `{}` states the result types", kind.mnemonic()),
     }
 }
 

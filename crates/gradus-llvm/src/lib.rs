@@ -52,6 +52,7 @@ mod cuda_merge;
 mod export;
 pub mod host;
 pub mod import;
+mod opcodes;
 pub mod pipeline;
 pub mod prepare;
 pub mod restructure;

@@ -5,7 +5,7 @@
 use crate::analysis::body_facts::BodyFacts;
 use crate::analysis::forward_value::{Availability, Node};
 use gradus_ir::externals::{ExternalFn, MathFn, MultiResultMathFn};
-use gradus_ir::{BinaryOp, Body, ConstKind, Definition, Op, OpKind, Unit, Value};
+use gradus_ir::{Body, ConstKind, Definition, Op, OpKind, Unit, Value};
 use smallvec::{SmallVec, smallvec};
 
 /// Returns the availability of `node` in the reverse pass.
@@ -79,10 +79,7 @@ pub fn address_chain(facts: &BodyFacts<'_>, load: Op, number: usize) -> Vec<Op> 
 /// Returns the cost of recomputing an op; `None` if a second execution may yield another result.
 fn recomputation_cost(unit: &Unit, facts: &BodyFacts<'_>, op: Op, kind: &OpKind) -> Option<u64> {
     match kind {
-        OpKind::Binary(BinaryOp::FDiv) => Some(8),
-        OpKind::Binary(
-            BinaryOp::UDiv | BinaryOp::SDiv | BinaryOp::URem | BinaryOp::SRem | BinaryOp::FRem,
-        ) => Some(24),
+        OpKind::Binary(op) => Some(op.row().latency),
         OpKind::ExtractValue(_) | OpKind::InsertValue(_) => Some(0),
         kind if kind.is_arithmetic() => Some(1),
         OpKind::Load(access) if access.is_plain() && facts.is_stable(op) => Some(3),

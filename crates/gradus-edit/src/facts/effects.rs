@@ -41,6 +41,7 @@ pub fn is_speculatable(unit: &Unit, body: &Body, op: Op) -> bool {
     match body.kind(op) {
         OpKind::Binary(UDiv | URem) => divisor(unit, body, op).is_some_and(|d| d != 0),
         OpKind::Binary(SDiv | SRem) => divisor(unit, body, op).is_some_and(|d| d != 0 && d != -1),
+        OpKind::Binary(binary) if binary.may_trap() => false,
         OpKind::Call(_) => {
             is_pure(unit, body, op)
                 && unit.callee(body, op).is_some_and(|func| {

@@ -12,7 +12,7 @@ use crate::blocks::uniformity::Uniformity;
 use gradus_analysis::VertexNetwork;
 use gradus_edit::is_pure;
 use gradus_ir::externals::{ExternalFn, IntFn, MathFn};
-use gradus_ir::{BinaryOp, Body, Definition, Op, OpKind, Region, Unit, Value};
+use gradus_ir::{Body, Definition, Op, OpKind, Region, Unit, Value};
 use std::collections::{HashMap, HashSet};
 
 /// Storage plan for values that cross a split.
@@ -225,10 +225,11 @@ impl StoragePlanner<'_> {
 
 /// Returns whether an op is as cheap as a load of its result, and yields the same result at any place.
 pub(crate) fn is_cheap(unit: &Unit, body: &Body, op: Op, steady: &HashSet<Op>) -> bool {
-    use BinaryOp::{FDiv, FRem, SDiv, SRem, UDiv, URem};
     match body.kind(op) {
-        OpKind::Binary(FDiv | FRem) => false,
-        OpKind::Binary(SDiv | SRem | UDiv | URem) => body.as_const(body.operand(op, 1)).is_some(),
+        // A division by a constant becomes a multiplication.
+        OpKind::Binary(binary) if binary.is_slow() => {
+            !binary.is_float() && body.as_const(body.operand(op, 1)).is_some()
+        }
         OpKind::Load(_) => steady.contains(&op),
         OpKind::Call(_) => is_short_call(unit, body, op),
         kind => kind.is_arithmetic(),

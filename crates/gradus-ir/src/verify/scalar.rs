@@ -1,7 +1,8 @@
 //! Verifier rules of scalar and vector ops (V014 to V019) and of flags (V027).
 
 use super::{Rule, Verifier};
-use crate::{BinaryOp, CastOp, Flags, FloatKind, Op, OpKind, Type, TypeId};
+use crate::scalar_table::WidthChange;
+use crate::{CastOp, Flags, FloatKind, NumberFormat, Op, OpKind, Type, TypeId};
 
 impl Verifier<'_> {
     pub(super) fn scalar(&mut self, op: Op, kind: &OpKind) {
@@ -82,27 +83,29 @@ impl Verifier<'_> {
     }
 
     fn cast_fits(&self, cast: CastOp, from: TypeId, to: TypeId) -> bool {
-        use CastOp::*;
         let types = &self.unit.types;
-        if cast == BitCast {
+        if cast == CastOp::BitCast {
             return self.bitcast_fits(from, to);
         }
-        let ints = (types.int_bits(from), types.int_bits(to));
-        let float_bits = |ty| types.float_kind(ty).map(FloatKind::bits);
-        let floats = (float_bits(from), float_bits(to));
-        let pointers = (types.is_ptr(from), types.is_ptr(to));
-        let kinds = match cast {
-            Trunc => matches!(ints, (Some(a), Some(b)) if a > b),
-            ZExt | SExt => matches!(ints, (Some(a), Some(b)) if a < b),
-            FPTrunc => matches!(floats, (Some(a), Some(b)) if a > b),
-            FPExt => matches!(floats, (Some(a), Some(b)) if a < b),
-            FPToUI | FPToSI => floats.0.is_some() && ints.1.is_some(),
-            UIToFP | SIToFP => ints.0.is_some() && floats.1.is_some(),
-            PtrToInt | PtrToAddr => pointers.0 && ints.1.is_some(),
-            IntToPtr => ints.0.is_some() && pointers.1,
-            AddrSpaceCast => pointers == (true, true) && from != to,
-            BitCast => false,
+        let row = cast.row();
+        let fits = |ty, format| match format {
+            NumberFormat::Int => types.int_bits(ty).is_some(),
+            NumberFormat::Float => types.float_kind(ty).is_some(),
+            NumberFormat::Ptr => types.is_ptr(ty),
+            NumberFormat::Bits => false,
         };
+        let bits = |ty| {
+            types
+                .int_bits(ty)
+                .or(types.float_kind(ty).map(FloatKind::bits))
+        };
+        let width = match row.width {
+            WidthChange::Narrower => bits(from) > bits(to),
+            WidthChange::Wider => bits(from) < bits(to),
+            WidthChange::Equal => bits(from) == bits(to),
+            WidthChange::Any => from != to,
+        };
+        let kinds = fits(from, row.from) && fits(to, row.to) && width;
         kinds && self.lanes(from) == self.lanes(to)
     }
 
@@ -193,17 +196,9 @@ impl Verifier<'_> {
 
 /// Returns the flags permitted on an op. Fast-math flags of phis are on structured ops.
 fn allowed_flags(kind: &OpKind) -> Flags {
-    use BinaryOp::*;
-    let wrap = Flags::NUW.with(Flags::NSW);
     match kind {
-        OpKind::Binary(Add | Sub | Mul | Shl) => wrap,
-        OpKind::Binary(UDiv | SDiv | LShr | AShr) => Flags::EXACT,
-        OpKind::Binary(Or) => Flags::DISJOINT,
-        OpKind::Binary(op) if op.is_float() => Flags::FAST,
-        OpKind::Cast(CastOp::Trunc) => wrap,
-        OpKind::Cast(CastOp::ZExt) => Flags::NNEG,
-        OpKind::Cast(CastOp::UIToFP) => Flags::NNEG.with(Flags::FAST),
-        OpKind::Cast(CastOp::FPTrunc | CastOp::FPExt | CastOp::SIToFP) => Flags::FAST,
+        OpKind::Binary(op) => op.row().flags,
+        OpKind::Cast(op) => op.row().flags,
         OpKind::ICmp(_) => Flags::SAMESIGN,
         OpKind::Addr { .. } => Flags::INBOUNDS.with(Flags::NUSW).with(Flags::NUW),
         OpKind::FNeg | OpKind::FCmp(_) | OpKind::Select | OpKind::Call(_) | OpKind::Invoke(_) => {

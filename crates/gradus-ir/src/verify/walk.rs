@@ -5,7 +5,7 @@
 
 use super::{Rule, Verifier};
 use crate::result_types::implied;
-use crate::{Definition, Entity, Op, OpKind, Region, TypeId, Value, scalar_ops};
+use crate::{Definition, Entity, Op, OpKind, Region, TypeId, Value, parallel_ops, scalar_ops};
 
 /// The context of a region, as required by the rules.
 #[derive(Clone, Copy, Default)]
@@ -118,15 +118,7 @@ impl Verifier<'_> {
             | Fence { .. } => self.memory(op, kind),
             Call(_) | Invoke(_) | LandingPad(_) => self.call(op, kind),
             If | Switch(_) | Loop { .. } | For { .. } => self.structure(op, kind),
-            Scope
-            | Spawn { .. }
-            | Sync
-            | ParFor { .. }
-            | Spmd { .. }
-            | Barrier(_)
-            | ShareFor { .. }
-            | Single { .. }
-            | Critical(_) => self.parallel(op, kind, context),
+            parallel_ops!() => self.parallel(op, kind, context),
             Yield | Repeat | Return | Unreachable | Resume | Foreign(_) => {}
         }
     }

@@ -2,16 +2,15 @@
 use super::Exporter;
 use crate::host::ffi::*;
 use crate::import::FAST_SHIFT;
+use crate::opcodes::{
+    INTEGER_FLAGS, binary_to_llvm, cast_to_llvm, float_predicate_to_llvm, int_predicate_to_llvm,
+    order_to_llvm, rmw_to_llvm, tail_to_llvm,
+};
 use gradus_ir::{
-    Access, AllocaInfo, Atomicity, BinaryOp, CallInfo, CastOp, Diagnostic, Entity, Flags,
-    FloatPredicate, IntPredicate, LandingPad, OpKind, RmwOp, TailKind, TypeId,
+    Access, AllocaInfo, Atomicity, CallInfo, Diagnostic, Entity, Flags, LandingPad, OpKind, TypeId,
 };
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
-use llvm_sys::{
-    LLVMAtomicOrdering, LLVMAtomicRMWBinOp, LLVMIntPredicate, LLVMOpcode, LLVMRealPredicate,
-    LLVMTailCallKind,
-};
 
 unsafe extern "C" {
     fn gr_build_alloca(
@@ -51,11 +50,11 @@ impl Exporter<'_, '_> {
         let ty = result.map(|t| self.ty(t)).unwrap_or(std::ptr::null_mut());
         let made = unsafe {
             match kind {
-                OpKind::Binary(op) => LLVMBuildBinOp(b, binary(*op), a[0], a[1], n),
+                OpKind::Binary(op) => LLVMBuildBinOp(b, binary_to_llvm(*op), a[0], a[1], n),
                 OpKind::FNeg => LLVMBuildFNeg(b, a[0], n),
-                OpKind::Cast(op) => LLVMBuildCast(b, cast(*op), a[0], ty, n),
-                OpKind::ICmp(p) => LLVMBuildICmp(b, int_predicate(*p), a[0], a[1], n),
-                OpKind::FCmp(p) => LLVMBuildFCmp(b, float_predicate(*p), a[0], a[1], n),
+                OpKind::Cast(op) => LLVMBuildCast(b, cast_to_llvm(*op), a[0], ty, n),
+                OpKind::ICmp(p) => LLVMBuildICmp(b, int_predicate_to_llvm(*p), a[0], a[1], n),
+                OpKind::FCmp(p) => LLVMBuildFCmp(b, float_predicate_to_llvm(*p), a[0], a[1], n),
                 OpKind::Select => LLVMBuildSelect(b, a[0], a[1], a[2], n),
                 OpKind::Freeze => LLVMBuildFreeze(b, a[0], n),
                 OpKind::ExtractElement => LLVMBuildExtractElement(b, a[0], a[1], n),
@@ -82,8 +81,9 @@ impl Exporter<'_, '_> {
                     )
                 }
                 OpKind::AtomicRmw(op, access) => {
-                    let (order, scope) = (order(access.order), access.sync_scope);
-                    let made = LLVMBuildAtomicRMWSyncScope(b, rmw(*op), a[0], a[1], order, scope);
+                    let (order, scope) = (order_to_llvm(access.order), access.sync_scope);
+                    let made =
+                        LLVMBuildAtomicRMWSyncScope(b, rmw_to_llvm(*op), a[0], a[1], order, scope);
                     set_align(made, access)
                 }
                 OpKind::CmpXchg {
@@ -91,7 +91,7 @@ impl Exporter<'_, '_> {
                     failure,
                     weak,
                 } => {
-                    let (order, failure) = (order(access.order), order(*failure));
+                    let (order, failure) = (order_to_llvm(access.order), order_to_llvm(*failure));
                     let scope = access.sync_scope;
                     let made =
                         LLVMBuildAtomicCmpXchgSyncScope(b, a[0], a[1], a[2], order, failure, scope);
@@ -101,7 +101,7 @@ impl Exporter<'_, '_> {
                 OpKind::Fence {
                     order: o,
                     sync_scope,
-                } => LLVMBuildFenceSyncScope(b, order(*o), *sync_scope, n),
+                } => LLVMBuildFenceSyncScope(b, order_to_llvm(*o), *sync_scope, n),
                 OpKind::Call(info) => self.call(info, a)?,
                 OpKind::LandingPad(pad) => self.landing_pad(pad, ty),
                 OpKind::Foreign(number) => self.foreign(*number, a)?,
@@ -181,7 +181,7 @@ impl Exporter<'_, '_> {
                 NO_NAME,
             )
         };
-        unsafe { LLVMSetTailCallKind(made, tail(info.tail)) };
+        unsafe { LLVMSetTailCallKind(made, tail_to_llvm(info.tail)) };
         self.finish_call(made, info, bundles)
     }
 
@@ -253,7 +253,7 @@ fn set_align(made: LLVMValueRef, access: &Access) -> LLVMValueRef {
 fn set_access(made: LLVMValueRef, access: &Access) -> LLVMValueRef {
     if access.order != Atomicity::NotAtomic {
         unsafe {
-            LLVMSetOrdering(made, order(access.order));
+            LLVMSetOrdering(made, order_to_llvm(access.order));
             LLVMSetAtomicSyncScopeID(made, access.sync_scope);
         }
     }
@@ -266,32 +266,17 @@ fn set_flags(made: LLVMValueRef, kind: &OpKind, flags: Flags) {
     if flags == Flags::NONE || is_addr || unsafe { LLVMIsAInstruction(made) }.is_null() {
         return;
     }
+    let supported = match kind {
+        OpKind::Binary(op) => op.row().flags,
+        OpKind::Cast(op) => op.row().flags,
+        OpKind::ICmp(_) => Flags::SAMESIGN,
+        _ => Flags::NONE,
+    };
     unsafe {
-        let integer = match kind {
-            OpKind::Binary(BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Shl)
-            | OpKind::Cast(CastOp::Trunc) => {
-                LLVMSetNUW(made, i32::from(flags.has(Flags::NUW)));
-                LLVMSetNSW(made, i32::from(flags.has(Flags::NSW)));
-                true
-            }
-            OpKind::Binary(BinaryOp::UDiv | BinaryOp::SDiv | BinaryOp::LShr | BinaryOp::AShr) => {
-                LLVMSetExact(made, i32::from(flags.has(Flags::EXACT)));
-                true
-            }
-            OpKind::Binary(BinaryOp::Or) => {
-                LLVMSetIsDisjoint(made, i32::from(flags.has(Flags::DISJOINT)));
-                true
-            }
-            OpKind::Cast(CastOp::ZExt | CastOp::UIToFP) => {
-                LLVMSetNNeg(made, i32::from(flags.has(Flags::NNEG)));
-                matches!(kind, OpKind::Cast(CastOp::ZExt))
-            }
-            OpKind::ICmp(_) => {
-                LLVMSetICmpSameSign(made, i32::from(flags.has(Flags::SAMESIGN)));
-                true
-            }
-            _ => false,
-        };
+        for row in INTEGER_FLAGS.iter().filter(|row| supported.has(row.flag)) {
+            (row.set)(made, i32::from(flags.has(row.flag)));
+        }
+        let integer = supported != Flags::NONE && !supported.has(Flags::FAST);
         if !integer && LLVMCanValueUseFastMathFlags(made) != 0 {
             LLVMSetFastMathFlags(made, (flags.0 & Flags::FAST.0) >> FAST_SHIFT);
         }
@@ -305,136 +290,4 @@ fn gep_flags(flags: Flags) -> u32 {
         .filter(|(_, f)| flags.has(*f))
         .map(|(bit, _)| bit)
         .sum()
-}
-
-fn tail(t: TailKind) -> LLVMTailCallKind {
-    use LLVMTailCallKind::*;
-    match t {
-        TailKind::None => LLVMTailCallKindNone,
-        TailKind::Tail => LLVMTailCallKindTail,
-        TailKind::MustTail => LLVMTailCallKindMustTail,
-        TailKind::NoTail => LLVMTailCallKindNoTail,
-    }
-}
-
-fn order(o: Atomicity) -> LLVMAtomicOrdering {
-    use LLVMAtomicOrdering::*;
-    match o {
-        Atomicity::NotAtomic => LLVMAtomicOrderingNotAtomic,
-        Atomicity::Unordered => LLVMAtomicOrderingUnordered,
-        Atomicity::Monotonic => LLVMAtomicOrderingMonotonic,
-        Atomicity::Acquire => LLVMAtomicOrderingAcquire,
-        Atomicity::Release => LLVMAtomicOrderingRelease,
-        Atomicity::AcquireRelease => LLVMAtomicOrderingAcquireRelease,
-        Atomicity::SequentiallyConsistent => LLVMAtomicOrderingSequentiallyConsistent,
-    }
-}
-
-fn int_predicate(p: IntPredicate) -> LLVMIntPredicate {
-    use LLVMIntPredicate::*;
-    match p {
-        IntPredicate::Eq => LLVMIntEQ,
-        IntPredicate::Ne => LLVMIntNE,
-        IntPredicate::Ugt => LLVMIntUGT,
-        IntPredicate::Uge => LLVMIntUGE,
-        IntPredicate::Ult => LLVMIntULT,
-        IntPredicate::Ule => LLVMIntULE,
-        IntPredicate::Sgt => LLVMIntSGT,
-        IntPredicate::Sge => LLVMIntSGE,
-        IntPredicate::Slt => LLVMIntSLT,
-        IntPredicate::Sle => LLVMIntSLE,
-    }
-}
-
-fn float_predicate(p: FloatPredicate) -> LLVMRealPredicate {
-    use LLVMRealPredicate::*;
-    match p {
-        FloatPredicate::False => LLVMRealPredicateFalse,
-        FloatPredicate::Oeq => LLVMRealOEQ,
-        FloatPredicate::Ogt => LLVMRealOGT,
-        FloatPredicate::Oge => LLVMRealOGE,
-        FloatPredicate::Olt => LLVMRealOLT,
-        FloatPredicate::Ole => LLVMRealOLE,
-        FloatPredicate::One => LLVMRealONE,
-        FloatPredicate::Ord => LLVMRealORD,
-        FloatPredicate::Uno => LLVMRealUNO,
-        FloatPredicate::Ueq => LLVMRealUEQ,
-        FloatPredicate::Ugt => LLVMRealUGT,
-        FloatPredicate::Uge => LLVMRealUGE,
-        FloatPredicate::Ult => LLVMRealULT,
-        FloatPredicate::Ule => LLVMRealULE,
-        FloatPredicate::Une => LLVMRealUNE,
-        FloatPredicate::True => LLVMRealPredicateTrue,
-    }
-}
-
-fn binary(op: BinaryOp) -> LLVMOpcode {
-    use LLVMOpcode::*;
-    match op {
-        BinaryOp::Add => LLVMAdd,
-        BinaryOp::Sub => LLVMSub,
-        BinaryOp::Mul => LLVMMul,
-        BinaryOp::UDiv => LLVMUDiv,
-        BinaryOp::SDiv => LLVMSDiv,
-        BinaryOp::URem => LLVMURem,
-        BinaryOp::SRem => LLVMSRem,
-        BinaryOp::Shl => LLVMShl,
-        BinaryOp::LShr => LLVMLShr,
-        BinaryOp::AShr => LLVMAShr,
-        BinaryOp::And => LLVMAnd,
-        BinaryOp::Or => LLVMOr,
-        BinaryOp::Xor => LLVMXor,
-        BinaryOp::FAdd => LLVMFAdd,
-        BinaryOp::FSub => LLVMFSub,
-        BinaryOp::FMul => LLVMFMul,
-        BinaryOp::FDiv => LLVMFDiv,
-        BinaryOp::FRem => LLVMFRem,
-    }
-}
-
-fn cast(op: CastOp) -> LLVMOpcode {
-    use LLVMOpcode::*;
-    match op {
-        CastOp::Trunc => LLVMTrunc,
-        CastOp::ZExt => LLVMZExt,
-        CastOp::SExt => LLVMSExt,
-        CastOp::FPTrunc => LLVMFPTrunc,
-        CastOp::FPExt => LLVMFPExt,
-        CastOp::FPToUI => LLVMFPToUI,
-        CastOp::FPToSI => LLVMFPToSI,
-        CastOp::UIToFP => LLVMUIToFP,
-        CastOp::SIToFP => LLVMSIToFP,
-        CastOp::PtrToInt => LLVMPtrToInt,
-        CastOp::PtrToAddr => LLVMPtrToAddr,
-        CastOp::IntToPtr => LLVMIntToPtr,
-        CastOp::BitCast => LLVMBitCast,
-        CastOp::AddrSpaceCast => LLVMAddrSpaceCast,
-    }
-}
-
-fn rmw(op: RmwOp) -> LLVMAtomicRMWBinOp {
-    use LLVMAtomicRMWBinOp::*;
-    match op {
-        RmwOp::Xchg => LLVMAtomicRMWBinOpXchg,
-        RmwOp::Add => LLVMAtomicRMWBinOpAdd,
-        RmwOp::Sub => LLVMAtomicRMWBinOpSub,
-        RmwOp::And => LLVMAtomicRMWBinOpAnd,
-        RmwOp::Nand => LLVMAtomicRMWBinOpNand,
-        RmwOp::Or => LLVMAtomicRMWBinOpOr,
-        RmwOp::Xor => LLVMAtomicRMWBinOpXor,
-        RmwOp::Max => LLVMAtomicRMWBinOpMax,
-        RmwOp::Min => LLVMAtomicRMWBinOpMin,
-        RmwOp::UMax => LLVMAtomicRMWBinOpUMax,
-        RmwOp::UMin => LLVMAtomicRMWBinOpUMin,
-        RmwOp::FAdd => LLVMAtomicRMWBinOpFAdd,
-        RmwOp::FSub => LLVMAtomicRMWBinOpFSub,
-        RmwOp::FMax => LLVMAtomicRMWBinOpFMax,
-        RmwOp::FMin => LLVMAtomicRMWBinOpFMin,
-        RmwOp::FMaximum => LLVMAtomicRMWBinOpFMaximum,
-        RmwOp::FMinimum => LLVMAtomicRMWBinOpFMinimum,
-        RmwOp::UIncWrap => LLVMAtomicRMWBinOpUIncWrap,
-        RmwOp::UDecWrap => LLVMAtomicRMWBinOpUDecWrap,
-        RmwOp::USubCond => LLVMAtomicRMWBinOpUSubCond,
-        RmwOp::USubSat => LLVMAtomicRMWBinOpUSubSat,
-    }
 }

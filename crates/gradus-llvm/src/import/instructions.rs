@@ -2,16 +2,16 @@
 use super::Importer;
 use crate::host::ffi::operands_of;
 use crate::host::ffi::*;
+use crate::opcodes::{
+    INTEGER_FLAGS, binary_of_llvm, cast_of_llvm, float_predicate_of_llvm, int_predicate_of_llvm,
+    order_of_llvm, rmw_of_llvm, tail_of_llvm,
+};
 use gradus_ir::{
-    Access, AllocaInfo, AllocaStorage, Atomicity, BinaryOp, CallInfo, CastOp, Flags,
-    FloatPredicate, IntPredicate, LandingPad, OpKind, RmwOp, TailKind,
+    Access, AllocaInfo, AllocaStorage, Atomicity, CallInfo, Flags, LandingPad, OpKind, TailKind,
 };
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
-use llvm_sys::{
-    LLVMAtomicOrdering, LLVMAtomicRMWBinOp, LLVMIntPredicate, LLVMOpcode, LLVMRealPredicate,
-    LLVMTailCallKind, LLVMTypeKind,
-};
+use llvm_sys::{LLVMOpcode, LLVMTypeKind};
 use smallvec::SmallVec;
 
 /// The operands of an instruction, as LLVM values.
@@ -30,19 +30,13 @@ impl Importer<'_> {
     pub(super) fn instruction(&mut self, inst: LLVMValueRef) -> (OpKind, Flags, Operands) {
         use LLVMOpcode::*;
         let opcode = unsafe { LLVMGetInstructionOpcode(inst) };
-        if let Some(op) = binary(opcode) {
-            return (
-                OpKind::Binary(op),
-                binary_flags(inst, opcode),
-                operands_of(inst),
-            );
+        if let Some(op) = binary_of_llvm(opcode) {
+            let flags = flags_of(inst, op.row().flags);
+            return (OpKind::Binary(op), flags, operands_of(inst));
         }
-        if let Some(op) = cast(opcode) {
-            return (
-                OpKind::Cast(op),
-                cast_flags(inst, opcode),
-                operands_of(inst),
-            );
+        if let Some(op) = cast_of_llvm(opcode) {
+            let flags = flags_of(inst, op.row().flags);
+            return (OpKind::Cast(op), flags, operands_of(inst));
         }
         let kind = match opcode {
             LLVMFNeg => OpKind::FNeg,
@@ -59,13 +53,13 @@ impl Importer<'_> {
             LLVMLoad => OpKind::Load(access(inst)),
             LLVMStore => OpKind::Store(access(inst)),
             LLVMGetElementPtr => return self.addr(inst),
-            LLVMAtomicRMW => match rmw(unsafe { LLVMGetAtomicRMWBinOp(inst) }) {
-                Some(op) => OpKind::AtomicRmw(op, access(inst)),
-                None => self.foreign(inst),
-            },
+            LLVMAtomicRMW => {
+                let op = rmw_of_llvm(unsafe { LLVMGetAtomicRMWBinOp(inst) });
+                OpKind::AtomicRmw(op, access(inst))
+            }
             LLVMAtomicCmpXchg => cmpxchg(inst),
             LLVMFence => OpKind::Fence {
-                order: unsafe { order(LLVMGetOrdering(inst)) },
+                order: unsafe { order_of_llvm(LLVMGetOrdering(inst)) },
                 sync_scope: unsafe { LLVMGetAtomicSyncScopeID(inst) },
             },
             LLVMCall => return self.call(inst),
@@ -139,7 +133,7 @@ impl Importer<'_> {
                 tail: if is_invoke {
                     TailKind::None
                 } else {
-                    tail(LLVMGetTailCallKind(inst))
+                    tail_of_llvm(LLVMGetTailCallKind(inst))
                 },
                 attrs: self.call_attributes(inst),
                 bundles,
@@ -178,76 +172,23 @@ pub(super) fn fast_flags(inst: LLVMValueRef) -> Flags {
     }
 }
 
-fn flag(set: i32, flag: Flags) -> Flags {
-    if set != 0 { flag } else { Flags::NONE }
-}
-
-fn binary_flags(inst: LLVMValueRef, opcode: LLVMOpcode) -> Flags {
-    use LLVMOpcode::*;
-    unsafe {
-        match opcode {
-            LLVMAdd | LLVMSub | LLVMMul | LLVMShl => {
-                flag(LLVMGetNUW(inst), Flags::NUW).with(flag(LLVMGetNSW(inst), Flags::NSW))
-            }
-            LLVMUDiv | LLVMSDiv | LLVMLShr | LLVMAShr => flag(LLVMGetExact(inst), Flags::EXACT),
-            LLVMOr => flag(LLVMGetIsDisjoint(inst), Flags::DISJOINT),
-            _ => fast_flags(inst),
-        }
-    }
-}
-
-fn cast_flags(inst: LLVMValueRef, opcode: LLVMOpcode) -> Flags {
-    use LLVMOpcode::*;
-    unsafe {
-        match opcode {
-            LLVMZExt => flag(LLVMGetNNeg(inst), Flags::NNEG),
-            LLVMUIToFP => flag(LLVMGetNNeg(inst), Flags::NNEG).with(fast_flags(inst)),
-            LLVMTrunc => {
-                flag(LLVMGetNUW(inst), Flags::NUW).with(flag(LLVMGetNSW(inst), Flags::NSW))
-            }
-            _ => fast_flags(inst),
-        }
-    }
+/// Returns the flags of an instruction that supports the flags `supported`.
+fn flags_of(inst: LLVMValueRef, supported: Flags) -> Flags {
+    let rows = INTEGER_FLAGS.iter().filter(|row| supported.has(row.flag));
+    let set = rows.filter(|row| unsafe { (row.get)(inst) } != 0);
+    set.fold(fast_flags(inst), |all, row| all.with(row.flag))
 }
 
 fn icmp(inst: LLVMValueRef) -> (OpKind, Flags, Operands) {
-    use LLVMIntPredicate::*;
-    let predicate = match unsafe { LLVMGetICmpPredicate(inst) } {
-        LLVMIntEQ => IntPredicate::Eq,
-        LLVMIntNE => IntPredicate::Ne,
-        LLVMIntUGT => IntPredicate::Ugt,
-        LLVMIntUGE => IntPredicate::Uge,
-        LLVMIntULT => IntPredicate::Ult,
-        LLVMIntULE => IntPredicate::Ule,
-        LLVMIntSGT => IntPredicate::Sgt,
-        LLVMIntSGE => IntPredicate::Sge,
-        LLVMIntSLT => IntPredicate::Slt,
-        LLVMIntSLE => IntPredicate::Sle,
-    };
-    let flags = flag(unsafe { LLVMGetICmpSameSign(inst) }, Flags::SAMESIGN);
+    let predicate = int_predicate_of_llvm(unsafe { LLVMGetICmpPredicate(inst) });
+    let flags = flags_of(inst, Flags::SAMESIGN);
     (OpKind::ICmp(predicate), flags, operands_of(inst))
 }
 
 fn fcmp(inst: LLVMValueRef) -> OpKind {
-    use LLVMRealPredicate::*;
-    OpKind::FCmp(match unsafe { LLVMGetFCmpPredicate(inst) } {
-        LLVMRealPredicateFalse => FloatPredicate::False,
-        LLVMRealOEQ => FloatPredicate::Oeq,
-        LLVMRealOGT => FloatPredicate::Ogt,
-        LLVMRealOGE => FloatPredicate::Oge,
-        LLVMRealOLT => FloatPredicate::Olt,
-        LLVMRealOLE => FloatPredicate::Ole,
-        LLVMRealONE => FloatPredicate::One,
-        LLVMRealORD => FloatPredicate::Ord,
-        LLVMRealUNO => FloatPredicate::Uno,
-        LLVMRealUEQ => FloatPredicate::Ueq,
-        LLVMRealUGT => FloatPredicate::Ugt,
-        LLVMRealUGE => FloatPredicate::Uge,
-        LLVMRealULT => FloatPredicate::Ult,
-        LLVMRealULE => FloatPredicate::Ule,
-        LLVMRealUNE => FloatPredicate::Une,
-        LLVMRealPredicateTrue => FloatPredicate::True,
-    })
+    OpKind::FCmp(float_predicate_of_llvm(unsafe {
+        LLVMGetFCmpPredicate(inst)
+    }))
 }
 
 /// Returns the alignment, volatility and atomicity of a memory access.
@@ -258,7 +199,7 @@ fn access(inst: LLVMValueRef) -> Access {
             align_bytes: LLVMGetAlignment(inst),
             volatile: LLVMGetVolatile(inst) != 0,
             order: if atomic && LLVMIsAAtomicCmpXchgInst(inst).is_null() {
-                order(LLVMGetOrdering(inst))
+                order_of_llvm(LLVMGetOrdering(inst))
             } else {
                 Atomicity::NotAtomic
             },
@@ -275,107 +216,11 @@ fn cmpxchg(inst: LLVMValueRef) -> OpKind {
     unsafe {
         OpKind::CmpXchg {
             access: Access {
-                order: order(LLVMGetCmpXchgSuccessOrdering(inst)),
+                order: order_of_llvm(LLVMGetCmpXchgSuccessOrdering(inst)),
                 ..access(inst)
             },
-            failure: order(LLVMGetCmpXchgFailureOrdering(inst)),
+            failure: order_of_llvm(LLVMGetCmpXchgFailureOrdering(inst)),
             weak: LLVMGetWeak(inst) != 0,
         }
     }
-}
-
-fn order(o: LLVMAtomicOrdering) -> Atomicity {
-    use LLVMAtomicOrdering::*;
-    match o {
-        LLVMAtomicOrderingNotAtomic => Atomicity::NotAtomic,
-        LLVMAtomicOrderingUnordered => Atomicity::Unordered,
-        LLVMAtomicOrderingMonotonic => Atomicity::Monotonic,
-        LLVMAtomicOrderingAcquire => Atomicity::Acquire,
-        LLVMAtomicOrderingRelease => Atomicity::Release,
-        LLVMAtomicOrderingAcquireRelease => Atomicity::AcquireRelease,
-        LLVMAtomicOrderingSequentiallyConsistent => Atomicity::SequentiallyConsistent,
-    }
-}
-
-fn tail(t: LLVMTailCallKind) -> TailKind {
-    use LLVMTailCallKind::*;
-    match t {
-        LLVMTailCallKindNone => TailKind::None,
-        LLVMTailCallKindTail => TailKind::Tail,
-        LLVMTailCallKindMustTail => TailKind::MustTail,
-        LLVMTailCallKindNoTail => TailKind::NoTail,
-    }
-}
-
-fn binary(opcode: LLVMOpcode) -> Option<BinaryOp> {
-    use LLVMOpcode::*;
-    Some(match opcode {
-        LLVMAdd => BinaryOp::Add,
-        LLVMSub => BinaryOp::Sub,
-        LLVMMul => BinaryOp::Mul,
-        LLVMUDiv => BinaryOp::UDiv,
-        LLVMSDiv => BinaryOp::SDiv,
-        LLVMURem => BinaryOp::URem,
-        LLVMSRem => BinaryOp::SRem,
-        LLVMShl => BinaryOp::Shl,
-        LLVMLShr => BinaryOp::LShr,
-        LLVMAShr => BinaryOp::AShr,
-        LLVMAnd => BinaryOp::And,
-        LLVMOr => BinaryOp::Or,
-        LLVMXor => BinaryOp::Xor,
-        LLVMFAdd => BinaryOp::FAdd,
-        LLVMFSub => BinaryOp::FSub,
-        LLVMFMul => BinaryOp::FMul,
-        LLVMFDiv => BinaryOp::FDiv,
-        LLVMFRem => BinaryOp::FRem,
-        _ => return None,
-    })
-}
-
-fn cast(opcode: LLVMOpcode) -> Option<CastOp> {
-    use LLVMOpcode::*;
-    Some(match opcode {
-        LLVMTrunc => CastOp::Trunc,
-        LLVMZExt => CastOp::ZExt,
-        LLVMSExt => CastOp::SExt,
-        LLVMFPTrunc => CastOp::FPTrunc,
-        LLVMFPExt => CastOp::FPExt,
-        LLVMFPToUI => CastOp::FPToUI,
-        LLVMFPToSI => CastOp::FPToSI,
-        LLVMUIToFP => CastOp::UIToFP,
-        LLVMSIToFP => CastOp::SIToFP,
-        LLVMPtrToInt => CastOp::PtrToInt,
-        LLVMPtrToAddr => CastOp::PtrToAddr,
-        LLVMIntToPtr => CastOp::IntToPtr,
-        LLVMBitCast => CastOp::BitCast,
-        LLVMAddrSpaceCast => CastOp::AddrSpaceCast,
-        _ => return None,
-    })
-}
-
-fn rmw(op: LLVMAtomicRMWBinOp) -> Option<RmwOp> {
-    use LLVMAtomicRMWBinOp::*;
-    Some(match op {
-        LLVMAtomicRMWBinOpXchg => RmwOp::Xchg,
-        LLVMAtomicRMWBinOpAdd => RmwOp::Add,
-        LLVMAtomicRMWBinOpSub => RmwOp::Sub,
-        LLVMAtomicRMWBinOpAnd => RmwOp::And,
-        LLVMAtomicRMWBinOpNand => RmwOp::Nand,
-        LLVMAtomicRMWBinOpOr => RmwOp::Or,
-        LLVMAtomicRMWBinOpXor => RmwOp::Xor,
-        LLVMAtomicRMWBinOpMax => RmwOp::Max,
-        LLVMAtomicRMWBinOpMin => RmwOp::Min,
-        LLVMAtomicRMWBinOpUMax => RmwOp::UMax,
-        LLVMAtomicRMWBinOpUMin => RmwOp::UMin,
-        LLVMAtomicRMWBinOpFAdd => RmwOp::FAdd,
-        LLVMAtomicRMWBinOpFSub => RmwOp::FSub,
-        LLVMAtomicRMWBinOpFMax => RmwOp::FMax,
-        LLVMAtomicRMWBinOpFMin => RmwOp::FMin,
-        LLVMAtomicRMWBinOpFMaximum => RmwOp::FMaximum,
-        LLVMAtomicRMWBinOpFMinimum => RmwOp::FMinimum,
-        LLVMAtomicRMWBinOpUIncWrap => RmwOp::UIncWrap,
-        LLVMAtomicRMWBinOpUDecWrap => RmwOp::UDecWrap,
-        LLVMAtomicRMWBinOpUSubCond => RmwOp::USubCond,
-        LLVMAtomicRMWBinOpUSubSat => RmwOp::USubSat,
-    })
 }

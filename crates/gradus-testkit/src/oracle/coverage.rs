@@ -5,7 +5,7 @@
 
 use crate::generate::math_names;
 use crate::generate::{FEATURES, WideProgram};
-use gradus_ir::{Body, CastOp, Op, OpKind, Unit, scalar_ops};
+use gradus_ir::{Body, CastOp, Op, OpKind, Unit, parallel_ops, scalar_ops};
 use std::collections::BTreeMap;
 
 /// The structured ops.
@@ -24,15 +24,7 @@ fn tested_elsewhere(kind: &OpKind) -> Option<&'static str> {
     use OpKind::*;
     match kind {
         Invoke(_) | LandingPad(_) | Resume => Some("C++ programs with exceptions"),
-        Scope
-        | Spawn { .. }
-        | Sync
-        | ParFor { .. }
-        | Spmd { .. }
-        | Barrier(_)
-        | ShareFor { .. }
-        | Single { .. }
-        | Critical(_) => Some("pages of parallel programs"),
+        parallel_ops!() => Some("pages of parallel programs"),
         Foreign(_) => Some("tests of the import: foreign LLVM instructions"),
         Cast(CastOp::AddrSpaceCast | CastOp::PtrToAddr) => Some("programs for other machines"),
         Cast(CastOp::IntToPtr) => Some("refused on active memory"),

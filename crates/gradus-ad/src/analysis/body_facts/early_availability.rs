@@ -143,10 +143,9 @@ fn chain(body: &Body, value: Value, have: &dyn Fn(Value) -> bool) -> Option<Vec<
 }
 
 fn may_execute_early(body: &Body, op: Op) -> bool {
-    use gradus_ir::BinaryOp::{SDiv, SRem, UDiv, URem};
     match body.kind(op) {
-        OpKind::Binary(UDiv | SDiv | URem | SRem) => false,
-        OpKind::Binary(_) | OpKind::Cast(_) | OpKind::ICmp(_) | OpKind::Select => true,
+        OpKind::Binary(op) => !op.may_trap(),
+        OpKind::Cast(_) | OpKind::ICmp(_) | OpKind::Select => true,
         _ => false,
     }
 }
