@@ -22,8 +22,10 @@ mod tests;
 mod trap;
 mod values;
 
+pub use crate::externals::math::math_value;
 pub use crate::state::access_trace::{AccessTrace, AllocationSite, TracedAccess};
 pub use crate::state::linearized_replay::{ReplayMode, ReplayStep};
 pub use crate::state::machine::{Machine, Options};
+pub use crate::values::arith::float_value;
 pub use crate::values::value::{Address, Value};
 pub use trap::{Trap, TrapKind};

@@ -9,6 +9,7 @@
 
 use super::complex;
 use crate::calculus::expr::Expr;
+use gradus_ir::BinaryOp;
 use gradus_ir::FloatPredicate::{Oeq, Ogt, Olt};
 use gradus_ir::externals::{ComplexFn, MathFn};
 use gradus_ir::mutant::{Mutant, is_planted};
@@ -20,11 +21,8 @@ pub const MISSING_DERIVATIVES: &[MathFn] = &[];
 /// The function that an op computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Function {
-    Add,
-    Sub,
-    Mul,
-    Div,
-    Rem,
+    /// A floating-point operation.
+    Binary(BinaryOp),
     Neg,
     /// Conversion between float formats.
     Convert,
@@ -63,7 +61,7 @@ impl Function {
         use Function::*;
         match self {
             Sincos | Sincospi | Modf | Frexp | ComplexMul | ComplexDiv | Complex(_) => 2,
-            Add | Sub | Mul | Div | Rem | Neg | Convert | LocallyConstant | Math(_) => 1,
+            Binary(_) | Neg | Convert | LocallyConstant | Math(_) => 1,
         }
     }
 
@@ -75,19 +73,8 @@ impl Function {
         g: &RuleInputs<'p>,
     ) -> Option<Expr<'p>> {
         let (a, y, d) = (g.args[0], g.results[0], g.seed);
-        let b = g.args.get(1).copied().unwrap_or(a);
         Some(match (self, i) {
-            (Function::Add, _) => d,
-            (Function::Sub, 0) => d,
-            (Function::Sub, _) => -d,
-            (Function::Mul, 0) if is_planted(Mutant::ProductPartialsSwapped) => d * a,
-            (Function::Mul, 0) => d * b,
-            (Function::Mul, _) => d * a,
-            (Function::Div, 0) => divide_seed(d, b),
-            (Function::Div, _) if is_planted(Mutant::QuotientSign) => divide_seed(d, b) * y,
-            (Function::Div, _) if a.constant() == Some(1.0) => -(d * y * y),
-            (Function::Div, _) => -(divide_seed(d, b) * y),
-            (Function::Rem, _) => return math(MathFn::Fmod, i, g),
+            (Function::Binary(op), _) => return binary(op, i, g),
             (Function::Neg, _) => -d,
             (Function::Convert, _) => d,
             (Function::LocallyConstant, _) => d.num(0.0),
@@ -113,6 +100,27 @@ impl Function {
             (Function::Complex(f), _) => return complex::times_partial(f, i, j, g),
         })
     }
+}
+
+/// Returns `d · ∂y/∂aᵢ` of a floating-point operation; `None` for operations on integers.
+fn binary<'p>(op: BinaryOp, i: usize, g: &RuleInputs<'p>) -> Option<Expr<'p>> {
+    use BinaryOp::*;
+    let (a, b, y, d) = (g.args[0], g.args[1], g.results[0], g.seed);
+    Some(match (op, i) {
+        (FAdd, _) => d,
+        (FSub, 0) => d,
+        (FSub, _) => -d,
+        (FMul, 0) if is_planted(Mutant::ProductPartialsSwapped) => d * a,
+        (FMul, 0) => d * b,
+        (FMul, _) => d * a,
+        (FDiv, 0) => divide_seed(d, b),
+        (FDiv, _) if is_planted(Mutant::QuotientSign) => divide_seed(d, b) * y,
+        (FDiv, _) if a.constant() == Some(1.0) => -(d * y * y),
+        (FDiv, _) => -(divide_seed(d, b) * y),
+        (FRem, _) => return math(MathFn::Fmod, i, g),
+        // A gap: the test of all operations fails.
+        _ => return None,
+    })
 }
 
 /// Returns d / b as d · (1 / b). Constants whose reciprocal may overflow or underflow in a format are divided
@@ -310,12 +318,26 @@ enum Finite {
     Partials,
     /// All are finite if the second argument is not zero. The partial by the first argument is finite anyway.
     NonzeroDivisor,
+    /// All are finite if the second argument is not zero.
+    Quotient,
     /// Neither is always finite.
     Nothing,
 }
 
+/// Returns the finiteness of a floating-point operation. Tests compare the list with values at singular points.
+fn binary_finiteness(op: BinaryOp) -> Finite {
+    use BinaryOp::*;
+    match op {
+        FAdd | FSub | FMul => Finite::All,
+        FDiv => Finite::Quotient,
+        FRem => Finite::NonzeroDivisor,
+        // An operation without a class has no known bound.
+        _ => Finite::Nothing,
+    }
+}
+
 /// Returns the finiteness of a math function. Tests compare the list with values at singular points.
-fn finiteness(f: MathFn) -> Finite {
+fn math_finiteness(f: MathFn) -> Finite {
     use MathFn::*;
     match f {
         Sin | Cos | Tan | Sinpi | Cospi | Atan | Atanpi | Tanh | Asinh | Fabs | Copysign
@@ -332,37 +354,38 @@ fn finiteness(f: MathFn) -> Finite {
     }
 }
 
+impl Finite {
+    /// Returns the finiteness of a function.
+    fn of(f: Function) -> Finite {
+        use Function::*;
+        match f {
+            Neg | Convert | LocallyConstant | Sincos | Sincospi | Modf | Frexp | ComplexMul => {
+                Finite::All
+            }
+            ComplexDiv | Complex(_) => Finite::Nothing,
+            Binary(op) => binary_finiteness(op),
+            Math(f) => math_finiteness(f),
+        }
+    }
+}
+
 /// Returns true if `∂y/∂aᵢ` is finite wherever all arguments are, apart from overflow of products.
 /// `nonzero(k)` states that argument k is a non-zero number.
 pub(super) fn always_finite(f: Function, i: usize, nonzero: &dyn Fn(usize) -> bool) -> bool {
-    use Function::*;
-    match f {
-        Add | Sub | Mul | Neg | Convert | LocallyConstant | Sincos | Sincospi | Modf | Frexp
-        | ComplexMul => true,
-        Div => nonzero(1),
-        Rem => i == 0 || nonzero(1),
-        ComplexDiv | Complex(_) => false,
-        Math(m) => match finiteness(m) {
-            Finite::All | Finite::Partials => true,
-            Finite::NonzeroDivisor => i == 0 || nonzero(1),
-            Finite::Result | Finite::Nothing => false,
-        },
+    match Finite::of(f) {
+        Finite::All | Finite::Partials => true,
+        Finite::NonzeroDivisor => i == 0 || nonzero(1),
+        Finite::Quotient => nonzero(1),
+        Finite::Result | Finite::Nothing => false,
     }
 }
 
 /// Returns true if the result may be infinite or NaN although all arguments are finite, apart from overflow
 /// of sums and products.
 pub(super) fn result_may_be_infinite(f: Function, nonzero: &dyn Fn(usize) -> bool) -> bool {
-    use Function::*;
-    match f {
-        Add | Sub | Mul | Neg | Convert | LocallyConstant | Sincos | Sincospi | Modf | Frexp
-        | ComplexMul => false,
-        Div | Rem => !nonzero(1),
-        ComplexDiv | Complex(_) => true,
-        Math(m) => match finiteness(m) {
-            Finite::All | Finite::Result => false,
-            Finite::NonzeroDivisor => !nonzero(1),
-            Finite::Partials | Finite::Nothing => true,
-        },
+    match Finite::of(f) {
+        Finite::All | Finite::Result => false,
+        Finite::NonzeroDivisor | Finite::Quotient => !nonzero(1),
+        Finite::Partials | Finite::Nothing => true,
     }
 }

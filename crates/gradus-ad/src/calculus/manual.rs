@@ -2,8 +2,8 @@
 
 use super::formulas::{Function, RuleInputs};
 use crate::calculus::expr::{Formula, FormulaBuilder, Node};
-use gradus_ir::FloatPredicate;
 use gradus_ir::externals::MathFn;
+use gradus_ir::{BinaryOp, FloatPredicate};
 use std::fmt::Write;
 
 /// Precedence of a piece of text: sum, product, or atom.
@@ -26,7 +26,7 @@ pub fn manual() -> String {
          | function | argument | term |\n|---|---|---|\n",
     );
     for (name, function, args) in operators() {
-        rows(&mut text, name, function, args);
+        rows(&mut text, &name, function, args);
     }
     for &f in MathFn::ALL {
         let name = f.c_name().or(f.intrinsic()).unwrap_or_default();
@@ -37,16 +37,20 @@ pub fn manual() -> String {
     text
 }
 
-/// Returns the ops that are no library functions.
-fn operators() -> [(&'static str, Function, &'static str); 6] {
-    [
-        ("a + b", Function::Add, "ff"),
-        ("a − b", Function::Sub, "ff"),
-        ("a · b", Function::Mul, "ff"),
-        ("a / b", Function::Div, "ff"),
-        ("frem(a, b)", Function::Rem, "ff"),
-        ("−a", Function::Neg, "f"),
-    ]
+/// Returns the ops that are no library functions, with the types of the arguments.
+fn operators() -> Vec<(String, Function, &'static str)> {
+    let infix = |op: BinaryOp| match op {
+        BinaryOp::FAdd => "a + b".to_string(),
+        BinaryOp::FSub => "a − b".to_string(),
+        BinaryOp::FMul => "a · b".to_string(),
+        BinaryOp::FDiv => "a / b".to_string(),
+        _ => format!("{}(a, b)", op.name()),
+    };
+    let floats = BinaryOp::ALL.iter().filter(|op| op.is_float());
+    floats
+        .map(|op| (infix(*op), Function::Binary(*op), "ff"))
+        .chain([("−a".to_string(), Function::Neg, "f")])
+        .collect()
 }
 
 fn rows(text: &mut String, name: &str, function: Function, params: &str) {

@@ -30,7 +30,7 @@ use crate::calculus::expr::{Formula, FormulaBuilder, Node};
 use formulas::{Function, RuleInputs, always_finite};
 use gradus_ir::externals::{ComplexFn, ExternalFn, MathFn, MultiResultMathFn};
 use gradus_ir::{
-    BinaryOp, Body, CastOp, ConstId, ConstKind, FloatKind, Op, OpKind, Type, TypeId, Unit, Value,
+    Body, CastOp, ConstId, ConstKind, FloatKind, Op, OpKind, Type, TypeId, Unit, Value,
 };
 
 /// Primal values that a partial derivative of an op reads. Constant arguments do not count, because they are
@@ -192,7 +192,7 @@ fn write(function: Function, i: usize, args: &[Argument]) -> Option<Vec<Formula>
 
 fn function(unit: &Unit, body: &Body, op: Op) -> Option<Function> {
     Some(match body.kind(op) {
-        OpKind::Binary(op) => return binary_function(*op),
+        OpKind::Binary(op) if op.is_float() => Function::Binary(*op),
         OpKind::FNeg => Function::Neg,
         OpKind::Cast(CastOp::FPExt | CastOp::FPTrunc) => Function::Convert,
         OpKind::Cast(CastOp::FPToUI | CastOp::FPToSI | CastOp::UIToFP | CastOp::SIToFP) => {
@@ -211,21 +211,6 @@ fn function(unit: &Unit, body: &Body, op: Op) -> Option<Function> {
             _ => return None,
         },
         _ => return None,
-    })
-}
-
-/// Returns the function of a binary operation; `None` for integers.
-fn binary_function(op: BinaryOp) -> Option<Function> {
-    use BinaryOp::*;
-    Some(match op {
-        FAdd => Function::Add,
-        FSub => Function::Sub,
-        FMul => Function::Mul,
-        FDiv => Function::Div,
-        FRem => Function::Rem,
-        Add | Sub | Mul | UDiv | SDiv | URem | SRem | Shl | LShr | AShr | And | Or | Xor => {
-            return None;
-        }
     })
 }
 

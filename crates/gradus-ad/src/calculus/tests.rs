@@ -5,7 +5,7 @@ mod finiteness;
 
 use super::formulas::Function;
 use super::*;
-use gradus_ir::{AttrSet, Builder, CallInfo, FuncId};
+use gradus_ir::{AttrSet, BinaryOp, Builder, CallInfo, FuncId};
 
 /// A function under test, with its argument types as in `MathFn::params`.
 struct Case {
@@ -19,7 +19,7 @@ fn cases() -> Vec<Case> {
         .filter(|op| op.is_float())
         .map(|op| Case {
             name: op.name().into(),
-            function: binary_function(*op).expect("a float operation has a function"),
+            function: Function::Binary(*op),
             params: "ff",
         })
         .collect();
@@ -43,11 +43,7 @@ fn cases() -> Vec<Case> {
 impl Case {
     fn value(&self, x: &[f64]) -> f64 {
         match self.function {
-            Function::Add => x[0] + x[1],
-            Function::Sub => x[0] - x[1],
-            Function::Mul => x[0] * x[1],
-            Function::Div => x[0] / x[1],
-            Function::Rem => x[0] % x[1],
+            Function::Binary(op) => f64_reference::binary(op, x),
             Function::Neg => -x[0],
             Function::Math(f) => f64_reference::math(f, x),
             other => panic!("{other:?} has a test of its own"),
@@ -68,7 +64,9 @@ impl Case {
             }
             Function::Math(Log1p | Log2p1 | Log10p1) => &[-0.7, -0.1, 0.4, 5.25],
             Function::Math(Tgamma | Lgamma) => &[-2.3, -0.4, 0.3, 1.2, 3.5, 7.75, 20.5],
-            Function::Math(Fmod | Remainder) | Function::Rem => &[-5.3, -1.6, 0.7, 2.9, 11.3],
+            Function::Math(Fmod | Remainder) | Function::Binary(BinaryOp::FRem) => {
+                &[-5.3, -1.6, 0.7, 2.9, 11.3]
+            }
             _ => &[-2.3, -0.4, 0.3, 1.2, 3.7],
         };
         let ints: &[f64] = match self.function {
@@ -115,11 +113,7 @@ impl Case {
         let func = self.declare(unit, float, &types);
         let b = &mut Builder::new(unit, &mut body);
         let kind = match self.function {
-            Function::Add => OpKind::Binary(BinaryOp::FAdd),
-            Function::Sub => OpKind::Binary(BinaryOp::FSub),
-            Function::Mul => OpKind::Binary(BinaryOp::FMul),
-            Function::Div => OpKind::Binary(BinaryOp::FDiv),
-            Function::Rem => OpKind::Binary(BinaryOp::FRem),
+            Function::Binary(op) => OpKind::Binary(op),
             Function::Neg => OpKind::FNeg,
             _ => {
                 let func = func.expect("a function");

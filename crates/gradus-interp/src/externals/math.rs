@@ -150,12 +150,12 @@ fn scalar(
             let y = match kind {
                 FloatKind::F32 => match float32(id, x.map(|x| x as f32)) {
                     Some(y) => Some(f64::from(y)),
-                    None => float64(id, x, n),
+                    None => math_value(id, x, n),
                 },
                 FloatKind::F64 => {
-                    way.smooth_result(SmoothOp::Call(id), x, &|x| float64(id, x, n))?
+                    way.smooth_result(SmoothOp::Call(id), x, &|x| math_value(id, x, n))?
                 }
-                _ => float64(id, x, n),
+                _ => math_value(id, x, n),
             };
             let Some(y) = y else {
                 return fault(
@@ -225,9 +225,10 @@ fn float32(id: MathFn, x: [f32; 3]) -> Option<f32> {
     })
 }
 
-/// Evaluates a function in binary64.
+/// Returns the value of a function in binary64, with arguments `x`, or `n` for integers; `None` for a function
+/// without semantics in binary64.
 // table
-fn float64(id: MathFn, x: [f64; 3], n: [i64; 3]) -> Option<f64> {
+pub fn math_value(id: MathFn, x: [f64; 3], n: [i64; 3]) -> Option<f64> {
     use MathFn::*;
     use std::f64::consts::{LN_2, LN_10, PI};
     let [a, b, c] = x;

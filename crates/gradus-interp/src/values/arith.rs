@@ -219,23 +219,33 @@ fn float_binary(op: BinaryOp, kind: FloatKind, flags: Flags, a: u64, b: u64) -> 
     Ok(apply_fast_math_flags(flags, &[x, y], r, from_f64(kind, r)?))
 }
 
-/// Evaluates `x op y` in the format `T`.
 fn float_op<T>(op: BinaryOp, x: T, y: T) -> Eval<T>
 where
     T: Add<Output = T> + Sub<Output = T> + Mul<Output = T> + Div<Output = T> + Rem<Output = T>,
 {
+    match float_value(op, x, y) {
+        Some(result) => Ok(result),
+        None => fault(
+            TrapKind::BadCall,
+            "integer arithmetic on floating-point numbers",
+        ),
+    }
+}
+
+/// Returns `x op y` in the format `T`; `None` for an operation on integers.
+pub fn float_value<T>(op: BinaryOp, x: T, y: T) -> Option<T>
+where
+    T: Add<Output = T> + Sub<Output = T> + Mul<Output = T> + Div<Output = T> + Rem<Output = T>,
+{
     use BinaryOp::*;
-    Ok(match op {
+    Some(match op {
         FAdd => x + y,
         FSub => x - y,
         FMul => x * y,
         FDiv => x / y,
         FRem => x % y,
         Add | Sub | Mul | UDiv | SDiv | URem | SRem | Shl | LShr | AShr | And | Or | Xor => {
-            return fault(
-                TrapKind::BadCall,
-                "integer arithmetic on floating-point numbers",
-            );
+            return None;
         }
     })
 }
