@@ -74,7 +74,7 @@ pub use crate::graph::min_cut::{
 pub use crate::loops::access_ranges::{AccessRanges, BaseRange, Bound, BoundId, Condition};
 pub use crate::loops::affine::{Affine, AffineTerm, affine};
 pub use crate::loops::runtime_checks::Disjointness;
-pub use crate::loops::trip_counts::{Availability, Trips, trip_max, trips};
+pub use crate::loops::trip_counts::{Availability, trip_max};
 pub use crate::loops::variance::Variance;
 pub use crate::memory::alias::{Alias, AliasOptions};
 pub use crate::memory::clobbers::{ClobberState, Clobbers, ExitClobbers};

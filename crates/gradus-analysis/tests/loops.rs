@@ -3,7 +3,7 @@
 use crate::Program;
 use gradus_analysis::{
     AccessRanges, AliasOptions, Availability, BaseValue, Bound, BoundId, Clobbers, Disjointness,
-    ExitClobbers, Trips, affine, trips,
+    ExitClobbers, affine, trip_max,
 };
 use gradus_ir::{Op, Value};
 use std::collections::HashMap;
@@ -15,17 +15,20 @@ fn at_entry(known: &Availability, p: &Program, name: &str) -> Option<Vec<Op>> {
 }
 
 #[test]
-fn trip_counts() {
+fn bounds_of_trip_counts() {
     let p = Program::read(
         "func @f(%n: i64) {
            for %i < %n { yield }
            loop trip_max 9 iter(%k = 0) { repeat false, %k }
            loop iter(%k2 = 0) { repeat false, %k2 }
+           for %j < 7 { yield }
            return }",
     );
-    assert_eq!(trips(p.body(), p.lp(0)), Trips::Exactly(p.value("n")));
-    assert_eq!(trips(p.body(), p.lp(1)), Trips::AtMost(9));
-    assert_eq!(trips(p.body(), p.lp(2)), Trips::Unknown);
+    let max = |lp| trip_max(&p.unit, p.body(), p.lp(lp));
+    assert_eq!(max(0), None);
+    assert_eq!(max(1), Some(9));
+    assert_eq!(max(2), None);
+    assert_eq!(max(3), Some(7));
 }
 
 #[test]

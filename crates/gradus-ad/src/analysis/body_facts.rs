@@ -34,7 +34,7 @@ pub(crate) use crate::analysis::body_facts::build::FactsBuilder;
 pub use crate::analysis::body_facts::early_availability::EarlyLength;
 pub(crate) use crate::analysis::body_facts::exclusive_adds::is_allocated_in_iteration;
 pub(crate) use crate::analysis::body_facts::forward_slice::forward_slice;
-pub(crate) use crate::analysis::body_facts::loop_info::trips;
+pub(crate) use crate::analysis::body_facts::loop_info::estimate_trip_count;
 pub use crate::analysis::body_facts::overwritten_loads::Clobber;
 pub use crate::analysis::body_facts::recomputable_loops::RecomputableLoop;
 

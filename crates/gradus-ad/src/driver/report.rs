@@ -295,10 +295,15 @@ fn saved_value(unit: &Unit, facts: &BodyFacts<'_>, plan: &TapePlan, node: Node) 
         .map(|l| SavingLoop {
             span: unit.span(facts.body.ops[*l].loc),
             trips: trip_count_text(unit, facts, *l),
-            estimate: facts.trips(unit, *l),
+            estimate: facts.estimated_trip_count(unit, *l),
         })
         .collect();
-    let runs = |loops: &[Op]| -> f64 { loops.iter().map(|l| facts.trips(unit, *l)).product() };
+    let runs = |loops: &[Op]| -> f64 {
+        loops
+            .iter()
+            .map(|l| facts.estimated_trip_count(unit, *l))
+            .product()
+    };
     let mut total_bytes = bytes as f64 * runs(&varying);
     if let Node::Snapshot(number) = node {
         let all = runs(&facts.varying_loops(node));
@@ -445,7 +450,7 @@ impl ArithmeticCount {
             for &region in body.op_regions(op) {
                 weights.insert(
                     region,
-                    weight * crate::analysis::body_facts::trips(unit, body, op),
+                    weight * crate::analysis::body_facts::estimate_trip_count(unit, body, op),
                 );
             }
             let counts = match body.kind(op) {

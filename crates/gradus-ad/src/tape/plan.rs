@@ -483,7 +483,7 @@ impl Planner<'_, '_> {
         let number = self.plan.arrays.len();
         let sized = |scope: &Op| {
             varying.is_empty()
-                && self.are_trips_known_before(*scope, &lengths)
+                && self.are_trip_counts_known_before(*scope, &lengths)
                 && self.is_element_size_known_before(element, *scope)
         };
         let hoisted = scope.filter(sized);
@@ -579,7 +579,7 @@ impl Planner<'_, '_> {
 
     /// Returns true if the trip counts of loops in a recomputed loop come from outside. An array over them
     /// can then be allocated once for all iterations.
-    fn are_trips_known_before(&self, replayed: Op, lengths: &[EarlyLength]) -> bool {
+    fn are_trip_counts_known_before(&self, replayed: Op, lengths: &[EarlyLength]) -> bool {
         let body = self.facts.body;
         let inside = body.op_regions(replayed)[0];
         lengths

@@ -6,28 +6,6 @@ use gradus_ir::externals::ExternalFn;
 use gradus_ir::{BinaryOp, Body, Definition, Linkage, Op, OpKind, Unit, Value};
 use std::collections::HashSet;
 
-/// Number of runs of a loop's region per entry of the loop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trips {
-    /// Equal to an unsigned value.
-    Exactly(Value),
-    /// At most this number; unknown at entry.
-    AtMost(u64),
-    /// Unknown at entry.
-    Unknown,
-}
-
-/// Returns the trip count of a `for`, `loop` or `share.for`.
-pub fn trips(body: &Body, op: Op) -> Trips {
-    match *body.kind(op) {
-        OpKind::For { .. } | OpKind::ShareFor { .. } => Trips::Exactly(body.operand(op, 0)),
-        OpKind::Loop {
-            trip_max: Some(max),
-        } => Trips::AtMost(max),
-        _ => Trips::Unknown,
-    }
-}
-
 /// Returns a compile-time bound of the trip count.
 pub fn trip_max(unit: &Unit, body: &Body, op: Op) -> Option<u64> {
     match *body.kind(op) {
@@ -117,12 +95,10 @@ impl<'a> Availability<'a> {
     fn can_move_before(&self, op: Op, at: Op) -> bool {
         let (unit, body) = (self.clobbers.alias.unit, self.clobbers.alias.body);
         match body.kind(op) {
-            OpKind::Binary(
-                kind @ (BinaryOp::UDiv | BinaryOp::URem | BinaryOp::SDiv | BinaryOp::SRem),
-            ) => {
-                let signed = matches!(kind, BinaryOp::SDiv | BinaryOp::SRem);
+            OpKind::Binary(kind) if kind.may_trap() => {
+                let unsigned = matches!(kind, BinaryOp::UDiv | BinaryOp::URem);
                 let divisor = body.as_int(unit, body.operand(op, 1));
-                let safe = divisor.is_some_and(|n| n != 0 && !(signed && n == -1));
+                let safe = divisor.is_some_and(|n| n != 0 && (unsigned || n != -1));
                 // An op that always runs may run earlier.
                 safe || self.clobbers.always_reaches(at, op)
             }

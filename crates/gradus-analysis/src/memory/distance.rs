@@ -239,7 +239,7 @@ impl AddressDistance {
         if !nonnegative_index_loop(alias, symbol.1).is_some_and(|(_, ends)| ends) {
             return None;
         }
-        let trips = trips_if_entered(alias, lp);
+        let trips = trip_count_if_entered(alias, lp);
         let trips = alias.forms.of_integer(alias.unit, alias.body, trips);
         let last = trips.plus(&Poly::constant(-1))?;
         low.exact &= last.exact || alias.forms.range(alias.unit, alias.body, &last).is_some();
@@ -259,7 +259,7 @@ impl AddressDistance {
 
 /// Returns the trip count of a `for` under the assumption of at least one iteration: `n` for `c ? n : 0`
 /// and `max(n, 0)`.
-fn trips_if_entered(alias: &Alias, lp: Op) -> Value {
+fn trip_count_if_entered(alias: &Alias, lp: Op) -> Value {
     let (unit, body) = (alias.unit, alias.body);
     let is_zero = |v: Value| body.as_int(unit, v) == Some(0);
     let trips = body.operand(lp, 0);

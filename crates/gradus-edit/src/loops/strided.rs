@@ -21,7 +21,7 @@ struct Test {
 
 /// Emits the trip count at the builder's insertion point, before a loop in `outside` with the test `again` at
 /// its bottom. The step of the loop must be in `positive`.
-pub(crate) fn trips(
+pub(crate) fn emit_strided_trip_count(
     b: &mut Builder,
     (scope, found): (Scope, &[Option<Induction>]),
     again: Value,

@@ -155,7 +155,9 @@ fn convert_bottom_tested(
     b.set_insertion_before(op);
     let trips = match test {
         Some(test) => emit_trip_count(&mut b, &test, TestPosition::Bottom, outside, leaves)?,
-        None => strided::trips(&mut b, (scope, &found), again, outside, positive)?,
+        None => {
+            strided::emit_strided_trip_count(&mut b, (scope, &found), again, outside, positive)?
+        }
     };
     let (outcomes, extras) = classify_results(&mut b, op, repeat, &found, (&next, &going));
     let shape = NewFor::new(&mut b, op, trips.value, &found, &extras);

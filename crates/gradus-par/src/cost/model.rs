@@ -331,10 +331,10 @@ impl<'a> WorkCounter<'a> {
             if regions.is_empty() {
                 continue;
             }
-            let trips = self.trips(op);
+            let trips = self.trip_count(op);
             for &inner in regions {
                 let (mut times, mut factors) = (times, factors.clone());
-                let is_guessed = self.multiply_trips(&mut times, &mut factors, trips);
+                let is_guessed = self.multiply_by_trip_count(&mut times, &mut factors, trips);
                 let guesses = match self.body.kind(op) {
                     OpKind::Loop { .. } => guesses + UNBOUNDED_DEPTH,
                     _ => guesses + u32::from(is_guessed),
@@ -375,14 +375,19 @@ impl<'a> WorkCounter<'a> {
     }
 
     /// Multiplies `times` and `factors` by a trip count; returns true if the trip count is a guess.
-    fn multiply_trips(&mut self, times: &mut u64, factors: &mut Vec<Value>, trips: Trips) -> bool {
+    fn multiply_by_trip_count(
+        &mut self,
+        times: &mut u64,
+        factors: &mut Vec<Value>,
+        trips: TripCount,
+    ) -> bool {
         match trips {
-            Trips::Number(n) => *times = times.saturating_mul(n),
-            Trips::Value(value) if factors.len() < FACTORS_MAX => factors.push(value),
-            Trips::Value(_) | Trips::Unknown => {
+            TripCount::Constant(n) => *times = times.saturating_mul(n),
+            TripCount::Symbolic(value) if factors.len() < FACTORS_MAX => factors.push(value),
+            TripCount::Symbolic(_) | TripCount::Unknown => {
                 self.guessed = true;
                 *times = times.saturating_mul(TRIPS_IF_UNKNOWN);
-                return matches!(trips, Trips::Unknown);
+                return matches!(trips, TripCount::Unknown);
             }
         }
         false
@@ -421,8 +426,8 @@ impl<'a> WorkCounter<'a> {
         let args = self.unit.call_args(self.body, op);
         for (params, cost) in &cost.terms {
             let known = |param: &usize| args.get(*param).map(|arg| self.count_before_region(*arg));
-            let trips: Vec<Trips> = params.iter().filter_map(known).collect();
-            let unknown = |trips: &Trips| matches!(trips, Trips::Unknown);
+            let trips: Vec<TripCount> = params.iter().filter_map(known).collect();
+            let unknown = |trips: &TripCount| matches!(trips, TripCount::Unknown);
             if trips.len() < params.len() || trips.iter().any(unknown) {
                 self.guessed = true;
                 self.guesses = self.guesses.max(guesses + 1);
@@ -431,7 +436,7 @@ impl<'a> WorkCounter<'a> {
             }
             let (mut times, mut factors) = (times, factors.to_vec());
             for trips in trips {
-                self.multiply_trips(&mut times, &mut factors, trips);
+                self.multiply_by_trip_count(&mut times, &mut factors, trips);
             }
             self.add(times.saturating_mul(*cost), &factors);
         }
@@ -444,28 +449,28 @@ impl<'a> WorkCounter<'a> {
     }
 
     /// Returns the executions of the regions of `op` per execution of `op`.
-    fn trips(&self, op: Op) -> Trips {
+    fn trip_count(&self, op: Op) -> TripCount {
         match self.body.kind(op) {
             OpKind::For { trip_max } => {
                 match (self.count_before_region(self.body.operand(op, 0)), trip_max) {
-                    (Trips::Unknown, Some(most)) => Trips::Number(*most),
+                    (TripCount::Unknown, Some(most)) => TripCount::Constant(*most),
                     (trips, _) => trips,
                 }
             }
             OpKind::ShareFor { .. } | OpKind::ParFor { .. } => {
                 self.count_before_region(self.body.operand(op, 0))
             }
-            OpKind::Loop { .. } => Trips::Unknown,
-            _ => Trips::Number(1),
+            OpKind::Loop { .. } => TripCount::Unknown,
+            _ => TripCount::Constant(1),
         }
     }
 
     /// Returns a count known before the region. Width changes, added constants and a select between two values
     /// are looked through to a parameter.
-    fn count_before_region(&self, count: Value) -> Trips {
+    fn count_before_region(&self, count: Value) -> TripCount {
         let (unit, body) = (self.unit, self.body);
         if let Some(n) = body.as_int(unit, count) {
-            return u64::try_from(n).map_or(Trips::Unknown, Trips::Number);
+            return u64::try_from(n).map_or(TripCount::Unknown, TripCount::Constant);
         }
         let is_known = |value: Value| {
             !body.is_defined_in(value, self.region)
@@ -474,10 +479,10 @@ impl<'a> WorkCounter<'a> {
         let mut count = count;
         loop {
             if is_known(count) {
-                return Trips::Value(count);
+                return TripCount::Symbolic(count);
             }
             let Some(op) = body.def_op(count) else {
-                return Trips::Unknown;
+                return TripCount::Unknown;
             };
             let constant = |i| body.as_const(body.operand(op, i)).is_some();
             count = match body.kind(op) {
@@ -491,33 +496,29 @@ impl<'a> WorkCounter<'a> {
                     match (ways.next(), ways.next()) {
                         (Some(way), other) if is_known(way) || other.is_none() => way,
                         (_, Some(way)) => way,
-                        _ => return Trips::Unknown,
+                        _ => return TripCount::Unknown,
                     }
                 }
-                _ => return Trips::Unknown,
+                _ => return TripCount::Unknown,
             };
         }
     }
 }
 
+/// Executions of an op's regions per execution of the op.
 #[derive(Clone, Copy)]
-enum Trips {
-    Number(u64),
-    Value(Value),
+enum TripCount {
+    /// A number known at compile time.
+    Constant(u64),
+    /// A value known before the region.
+    Symbolic(Value),
     Unknown,
 }
 
 /// Returns the cost of an op without calls.
 fn op_cost(kind: &OpKind) -> u64 {
     match kind {
-        OpKind::Binary(
-            BinaryOp::FDiv
-            | BinaryOp::FRem
-            | BinaryOp::SDiv
-            | BinaryOp::UDiv
-            | BinaryOp::SRem
-            | BinaryOp::URem,
-        ) => DIVISION_WORK,
+        OpKind::Binary(op) if op.is_slow() => DIVISION_WORK,
         kind if kind.is_terminator() => 0,
         OpKind::Cast(_) | OpKind::Addr { .. } | OpKind::Alloca(_) | OpKind::If => 0,
         _ => 1,

@@ -91,7 +91,7 @@ impl LoopPlan {
     }
 
     /// Returns the constant trip count, if known.
-    fn known_trips(&self, unit: &Unit, body: &Body) -> Option<u64> {
+    fn known_trip_count(&self, unit: &Unit, body: &Body) -> Option<u64> {
         let extents = self.extents.iter();
         let known = extents.map(|e| u64::try_from(body.as_int(unit, *e)?).ok());
         known.reduce(|a, b| a?.checked_mul(b?)).flatten()
@@ -142,7 +142,7 @@ impl Lowering<'_> {
         };
         let enough = self.costs.break_even_threads(self.unit, body, plan.region);
         let options = *self.options;
-        let known = plan.known_trips(self.unit, body);
+        let known = plan.known_trip_count(self.unit, body);
         self.forks.push(ForkDecision {
             loc: body.ops[op].loc,
             size: match plan.has_task_per_iteration() {

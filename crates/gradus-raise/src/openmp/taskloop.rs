@@ -196,7 +196,7 @@ enum ChunkLength {
 
 impl ChunkPartition {
     fn of(b: &mut Builder<'_>, lp: &TaskLoop) -> ChunkPartition {
-        let trips = trips(b, lp);
+        let trips = emit_trip_count(b, lp);
         let ty = b.body.ty(trips);
         let zero = b.int(ty, 0);
         let count = match lp.clause {
@@ -261,7 +261,7 @@ impl ChunkPartition {
 }
 
 /// Emits the trip count.
-fn trips(b: &mut Builder<'_>, lp: &TaskLoop) -> Value {
+fn emit_trip_count(b: &mut Builder<'_>, lp: &TaskLoop) -> Value {
     let ty = b.body.ty(lp.lower);
     let zero = b.int(ty, 0);
     let span = b.sub(lp.upper, lp.lower);

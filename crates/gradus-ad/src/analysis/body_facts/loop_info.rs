@@ -93,8 +93,8 @@ impl BodyFacts<'_> {
         }
     }
     /// Estimates the trip count of a loop.
-    pub fn trips(&self, unit: &Unit, op: Op) -> f64 {
-        trips(unit, self.body, op)
+    pub fn estimated_trip_count(&self, unit: &Unit, op: Op) -> f64 {
+        estimate_trip_count(unit, self.body, op)
     }
     /// Estimates the number of saves of a forward value.
     pub fn save_count(&self, unit: &Unit, node: Node) -> f64 {
@@ -103,7 +103,9 @@ impl BodyFacts<'_> {
             Some(region) => self.saving_loops(region, &varying),
             None => varying,
         };
-        kept.iter().map(|l| self.trips(unit, *l)).product()
+        kept.iter()
+            .map(|l| self.estimated_trip_count(unit, *l))
+            .product()
     }
     /// Returns the loops that contribute a dimension to the saves of a forward value defined in `region`.
     /// Such a loop varies the value, or is independent and does not reach `region` equally often in all
@@ -149,7 +151,7 @@ impl BodyFacts<'_> {
             inner
                 .iter()
                 .filter(|l| varying.contains(l))
-                .map(|l| self.trips(unit, *l))
+                .map(|l| self.estimated_trip_count(unit, *l))
                 .product()
         };
         let sizes = snapshot.loads.iter().map(inside);
@@ -169,7 +171,7 @@ impl BodyFacts<'_> {
         let Some(region) = region else { return 1.0 };
         self.loops_around(region)
             .iter()
-            .map(|l| self.trips(unit, *l))
+            .map(|l| self.estimated_trip_count(unit, *l))
             .product()
     }
     /// Returns the outermost loop within `outer` that encloses `inner`, or `inner` itself.
@@ -193,7 +195,7 @@ impl BodyFacts<'_> {
 }
 
 /// Estimates how often the regions of an op run per execution of the op.
-pub(crate) fn trips(unit: &Unit, body: &Body, op: Op) -> f64 {
+pub(crate) fn estimate_trip_count(unit: &Unit, body: &Body, op: Op) -> f64 {
     match body.kind(op) {
         OpKind::For { trip_max } => {
             let known = body.as_int(unit, body.operand(op, 0));

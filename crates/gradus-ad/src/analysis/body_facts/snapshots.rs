@@ -46,7 +46,7 @@ impl TouchedRange {
         let products = self.form.invariant.iter().flat_map(|(product, _)| product);
         products.chain(self.form.terms.iter().flat_map(|term| &term.factors))
     }
-    fn trips(&self, body: &Body) -> impl Iterator<Item = Value> {
+    fn trip_counts(&self, body: &Body) -> impl Iterator<Item = Value> {
         self.loops.iter().map(|lp| body.operand(*lp, 0))
     }
 
@@ -115,7 +115,7 @@ impl Snapshot {
             SnapshotExtent::Addresses(all) => {
                 for touched in all {
                     found.extend(touched.factors());
-                    found.extend(touched.trips(body));
+                    found.extend(touched.trip_counts(body));
                 }
             }
         }
@@ -298,7 +298,7 @@ impl SnapshotFinder<'_> {
         let visible = |value: Value| known.is_visible_before(value, anchor);
         let all_known = all.iter().all(|touched| {
             let early = |trips| is_computable_from(self.body, trips, &visible);
-            touched.factors().all(|v| visible(*v)) && touched.trips(self.body).all(early)
+            touched.factors().all(|v| visible(*v)) && touched.trip_counts(self.body).all(early)
         });
         all_known && self.clobbers.always_reaches(anchor, at)
     }
@@ -448,7 +448,7 @@ impl SnapshotFinder<'_> {
         };
         let known = touched.factors().all(|v| self.visible(*v, at))
             && touched
-                .trips(self.body)
+                .trip_counts(self.body)
                 .all(|trips| is_available_before(self.body, trips, at));
         (touched.form.exact && starts_there && own_indices && known)
             .then(|| SnapshotExtent::Addresses(vec![touched]))

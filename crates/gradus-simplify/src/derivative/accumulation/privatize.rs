@@ -204,7 +204,7 @@ fn version_privatized(
 
 fn emit_sizes(b: &mut Builder<'_>, lp: Op, sums: &[PrivatizableAdd], least: i64) -> ArraySizes {
     let most = b.i64(TRIPS_CAP);
-    let trips = |b: &mut Builder<'_>, at: Op| {
+    let capped_trip_count = |b: &mut Builder<'_>, at: Op| {
         let count = b.body.operand(at, 0);
         let count = compute_value(b, lp, count, &mut ValueMap::new());
         let long = b.unit.types.int(64);
@@ -218,14 +218,18 @@ fn emit_sizes(b: &mut Builder<'_>, lp: Op, sums: &[PrivatizableAdd], least: i64)
     let (mut lengths, mut starts) = (Vec::new(), Vec::new());
     let (mut part_bytes, mut adds) = (b.i64(0), b.i64(0));
     for sum in sums {
-        let own: Vec<Value> = sum.dims.iter().map(|at| trips(b, *at)).collect();
+        let own: Vec<Value> = sum
+            .dims
+            .iter()
+            .map(|at| capped_trip_count(b, *at))
+            .collect();
         let mut bytes = b.i64(sum.bytes);
         for &length in &own {
             bytes = b.mul(bytes, length);
         }
         let mut times = b.i64(1);
         for &at in sum.enclosing_loops.iter().take(DIMS_MAX - 1) {
-            let count = trips(b, at);
+            let count = capped_trip_count(b, at);
             times = b.mul(times, count);
         }
         // An empty array takes no space; each array starts at a cache line.
