@@ -6,7 +6,8 @@ use crate::host::calls::{assembly, calls_in, set_callee};
 use crate::host::ffi::functions_of;
 use crate::host::ffi::*;
 use crate::host::module::Host;
-use gradus_ir::{Code, Diagnostic, SourceSpan};
+use crate::host::symbols::source_location;
+use gradus_ir::{Code, Diagnostic};
 use llvm_sys::core::*;
 use llvm_sys::linker::LLVMLinkModules2;
 use llvm_sys::prelude::*;
@@ -127,24 +128,6 @@ unsafe fn constraints(value: LLVMValueRef) -> String {
         let start = LLVMGetInlineAsmConstraintString(value, &mut len);
         text_of(start, len)
     }
-}
-
-/// Returns the source location of an instruction.
-///
-/// # Safety
-/// `call` is a live instruction.
-pub(super) unsafe fn source_location(call: LLVMValueRef) -> Option<SourceSpan> {
-    let span = unsafe {
-        let mut len = 0;
-        let file = LLVMGetDebugLocFilename(call, &mut len);
-        SourceSpan {
-            file: text_of(file, len as usize),
-            line: LLVMGetDebugLocLine(call),
-            column: 0,
-            called_at: None,
-        }
-    };
-    (span.line > 0).then_some(span)
 }
 
 fn refused(call: LLVMValueRef, text: &str) -> Diagnostic {

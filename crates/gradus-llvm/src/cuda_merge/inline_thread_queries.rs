@@ -2,12 +2,12 @@
 //! kernels, because the thread context is known only in a kernel.
 
 use super::add_attribute;
-use crate::cuda_merge::inline_ptx::source_location;
 use crate::host::attributes::attribute_kind;
 use crate::host::calls::calls_to;
 use crate::host::ffi::*;
 use crate::host::ffi::{function_of, functions_of, users_of};
 use crate::host::module::Host;
+use crate::host::symbols::source_location;
 use gradus_ir::externals::{
     DEVICE_PREFIX, ExternalFn, KERNEL_PREFIX, SHARED_DYNAMIC_PREFIX, SHARED_PREFIX, lookup,
 };

@@ -27,12 +27,12 @@ mod retarget;
 mod separate;
 mod shift_semantics;
 
-use crate::cuda_merge::inline_ptx::source_location;
 use crate::host::attributes::attribute_kind;
 use crate::host::calls::calls_to;
 use crate::host::ffi::*;
 use crate::host::ffi::{functions_of, has_string_attribute};
 use crate::host::module::Host;
+use crate::host::symbols::source_location;
 use gradus_ir::externals::{
     DEVICE_PREFIX, ExternalFn, GpuFn, KERNEL_PREFIX, LAUNCH_PREFIX, RUN_PREFIX,
     SHARED_DYNAMIC_PREFIX, SHARED_PREFIX, VARIABLE_PREFIX, differentiation_call, lookup,

@@ -5,10 +5,10 @@
 //! step with all units. A variable [`LOCAL_DEVICE_PREFIX`]`NAME` marks a definition, [`CALL_SITE_PREFIX`]`NAME` a call into a
 //! foreign unit. Each variable holds `file:line:name`.
 
-use crate::cuda_merge::inline_ptx::source_location;
 use crate::host::calls::calls_to;
 use crate::host::ffi::*;
 use crate::host::module::Host;
+use crate::host::symbols::source_location;
 use gradus_ir::externals::{CALL_SITE_PREFIX, DEVICE_PREFIX, LOCAL_DEVICE_PREFIX};
 use llvm_sys::LLVMLinkage;
 use llvm_sys::core::*;

@@ -2,6 +2,7 @@
 use crate::host::ffi::users_of;
 use crate::host::ffi::*;
 use crate::host::module::Host;
+use gradus_ir::SourceSpan;
 use llvm_sys::LLVMLinkage;
 use llvm_sys::core::*;
 use llvm_sys::debuginfo::*;
@@ -332,5 +333,51 @@ pub(crate) unsafe fn path_of(file: LLVMMetadataRef) -> String {
         } else {
             format!("{directory}/{name}")
         }
+    }
+}
+
+/// Returns the name of a file. A name below the folder of Rust's standard library (`/rustc/COMMIT`) is relative, and
+/// gets the folder: the file is library code.
+///
+/// # Safety
+/// `file` is null or a live `DIFile`.
+pub(crate) unsafe fn file_name(file: LLVMMetadataRef) -> String {
+    if file.is_null() {
+        return String::new();
+    }
+    let (mut len, mut folder_len) = (0, 0);
+    // SAFETY: by the contract, the metadata is a file.
+    let (name, folder) = unsafe {
+        let name = LLVMDIFileGetFilename(file, &mut len);
+        let folder = LLVMDIFileGetDirectory(file, &mut folder_len);
+        (
+            text_of(name, len as usize),
+            text_of(folder, folder_len as usize),
+        )
+    };
+    match folder.starts_with("/rustc/") && !name.starts_with('/') {
+        true => format!("{folder}/{name}"),
+        false => name,
+    }
+}
+
+/// Returns the source location of an instruction; `None` without a line in the debug information.
+///
+/// # Safety
+/// `inst` is a live instruction.
+pub(crate) unsafe fn source_location(inst: LLVMValueRef) -> Option<SourceSpan> {
+    unsafe {
+        let location = LLVMInstructionGetDebugLoc(inst);
+        if location.is_null() {
+            return None;
+        }
+        let file = LLVMDIScopeGetFile(LLVMDILocationGetScope(location));
+        let line = LLVMDILocationGetLine(location);
+        (!file.is_null() && line > 0).then(|| SourceSpan {
+            file: file_name(file),
+            line,
+            column: LLVMDILocationGetColumn(location),
+            called_at: None,
+        })
     }
 }

@@ -2,6 +2,7 @@
 //! preserved only.
 use super::Importer;
 use crate::host::ffi::*;
+use crate::host::symbols::file_name;
 use gradus_ir::{
     AliasScope, LocId, Location, Meta, MetaId, ScopeId, SourceSpan, TbaaStructMember, TbaaTag,
     TbaaType, TbaaTypeId,
@@ -300,28 +301,6 @@ impl Importer<'_> {
                 host: Some(self.host.tables.metadata.number(here)),
             }
         }
-    }
-}
-
-/// Returns the name of a file. A name below the folder of Rust's standard library (`/rustc/COMMIT`) is relative, and
-/// gets the folder: the file is library code.
-unsafe fn file_name(file: LLVMMetadataRef) -> String {
-    if file.is_null() {
-        return String::new();
-    }
-    let (mut len, mut folder_len) = (0, 0);
-    // SAFETY: by the contract, the metadata is a file.
-    let (name, folder) = unsafe {
-        let name = LLVMDIFileGetFilename(file, &mut len);
-        let folder = LLVMDIFileGetDirectory(file, &mut folder_len);
-        (
-            text_of(name, len as usize),
-            text_of(folder, folder_len as usize),
-        )
-    };
-    match folder.starts_with("/rustc/") && !name.starts_with('/') {
-        true => format!("{folder}/{name}"),
-        false => name,
     }
 }
 

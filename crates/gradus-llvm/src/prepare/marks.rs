@@ -11,7 +11,7 @@ use crate::host::ffi::users_of;
 use crate::host::ffi::*;
 use crate::host::metadata_kinds::metadata_kinds;
 use crate::host::module::Host;
-use crate::host::symbols::path_of;
+use crate::host::symbols::{path_of, source_location};
 use crate::prepare::global_registrations::{InitCell, read_cell};
 use gradus_ir::SourceSpan;
 use gradus_ir::externals::interface_keyword;
@@ -307,23 +307,6 @@ unsafe fn accesses(global: LLVMValueRef) -> Result<Vec<LLVMValueRef>, LLVMValueR
     found.sort_unstable();
     found.dedup();
     Ok(found)
-}
-
-/// Returns the source location of an instruction.
-unsafe fn source_location(inst: LLVMValueRef) -> Option<SourceSpan> {
-    unsafe {
-        let location = LLVMInstructionGetDebugLoc(inst);
-        if location.is_null() {
-            return None;
-        }
-        let file = LLVMDIScopeGetFile(LLVMDILocationGetScope(location));
-        (!file.is_null()).then(|| SourceSpan {
-            file: path_of(file),
-            line: LLVMDILocationGetLine(location),
-            column: LLVMDILocationGetColumn(location),
-            called_at: None,
-        })
-    }
 }
 
 /// Returns the smallest source location of the uses of a symbol in code.
