@@ -8,6 +8,7 @@ use crate::tape::plan::{SaveLocation, TapePlan};
 use crate::tape::remat::source;
 use gradus_ir::externals::{ExternalFn, IntFn};
 use gradus_ir::{BinaryOp, Body, Definition, LocId, Op, OpKind, Region, SourceSpan, Unit, Value};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 
 /// A value saved on the tape.
@@ -45,8 +46,9 @@ pub struct SavingLoop {
     pub estimate: f64,
 }
 
-/// The reason for which a value is saved instead of recomputed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The reason for which a value is saved instead of recomputed. Reports in JSON hold the variant's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum SaveReason {
     /// A later op may overwrite the memory.
     Overwritten,

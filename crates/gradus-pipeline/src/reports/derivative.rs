@@ -7,11 +7,9 @@ use crate::wire::reply::Derivative;
 use crate::wire::report::{
     AdditionKind, Additions, AliasVersion, ArgumentReport, ArgumentRole, DerivativeMode,
     DerivativeReport, DynamicOps, LineReport, Location, OpCounts, ParameterReport, RecomputedLoop,
-    ResultRole, ReverseLoop, Tape, TapeLoop, TapeReason, TapeRow,
+    ResultRole, ReverseLoop, Tape, TapeLoop, TapeRow,
 };
-use gradus_ad::{
-    ArgActivity, Mode, ParallelLoop, ResultActivity, SaveReason, SavedValue, Versions,
-};
+use gradus_ad::{ArgActivity, Mode, ParallelLoop, ResultActivity, SavedValue, Versions};
 use gradus_ir::{SourceSpan, Unit};
 use std::collections::BTreeMap;
 
@@ -270,27 +268,10 @@ fn row(saved: &SavedValue) -> TapeRow {
         formula: formula(saved),
         total_bytes: saved.total_bytes,
         storage: saved.place.to_string(),
-        reason: reason(saved.reason),
+        reason: saved.reason,
         why: saved.reason_text.clone(),
         clobber: saved.clobber.as_ref().map(location),
         remedy: remedy(saved),
-    }
-}
-
-fn reason(reason: SaveReason) -> TapeReason {
-    match reason {
-        SaveReason::Overwritten => TapeReason::Overwritten,
-        SaveReason::Freed => TapeReason::Freed,
-        SaveReason::CallerWrites => TapeReason::CallerWrites,
-        SaveReason::UnrepeatableLoad => TapeReason::UnrepeatableLoad,
-        SaveReason::CheaperToSave => TapeReason::CheaperToSave,
-        SaveReason::Call => TapeReason::Call,
-        SaveReason::StackAddress => TapeReason::StackAddress,
-        SaveReason::LoopResult => TapeReason::LoopResult,
-        SaveReason::BranchResult => TapeReason::BranchResult,
-        SaveReason::LoopCarried => TapeReason::LoopCarried,
-        SaveReason::ForwardPassOnly => TapeReason::ForwardPassOnly,
-        SaveReason::NotRecomputable => TapeReason::NotRecomputable,
     }
 }
 

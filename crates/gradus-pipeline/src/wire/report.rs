@@ -5,6 +5,7 @@
 //! Field names and the names of variants are part of the JSON format. A change that a reader must know increments
 //! [`REPORT_VERSION`].
 
+use gradus_ad::SaveReason;
 use serde::{Deserialize, Serialize};
 
 /// The version of the JSON format.
@@ -257,7 +258,7 @@ pub struct TapeRow {
     /// The storage: `slot`, `array` or `frame`.
     pub storage: String,
     /// The kind of reason for saving.
-    pub reason: TapeReason,
+    pub reason: SaveReason,
     /// The reason as text.
     pub why: String,
     /// The place that overwrites or frees the memory.
@@ -275,25 +276,6 @@ pub struct TapeLoop {
     pub trips: String,
     /// The estimated trip count.
     pub estimate: f64,
-}
-
-/// The reason for saving a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[allow(missing_docs)]
-pub enum TapeReason {
-    Overwritten,
-    Freed,
-    CallerWrites,
-    UnrepeatableLoad,
-    CheaperToSave,
-    Call,
-    StackAddress,
-    LoopResult,
-    BranchResult,
-    LoopCarried,
-    ForwardPassOnly,
-    NotRecomputable,
 }
 
 /// Cost and activity of a source line.
