@@ -5,6 +5,7 @@
 
 use crate::process::{self, Failure, Outcome};
 use crate::workspace;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -81,22 +82,27 @@ pub fn environment(name: &str, packages: &[&str]) -> Outcome<PathBuf> {
         return Ok(python);
     }
     println!("python: installing {}", packages.join(", "));
-    process::show(
-        Command::new(interpreter())
-            .args(["-m", "venv", "--clear"])
-            .arg(&folder),
-    )?;
-    let mut pip = Command::new(&python);
-    pip.args([
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-    ]);
-    process::show(pip.args(packages))?;
+    create_environment(&folder, packages.iter().map(OsStr::new))?;
     std::fs::write(&list, wanted)
         .map_err(|e| Failure::new(format!("cannot write {}: {e}", list.display())))?;
+    Ok(python)
+}
+
+/// Creates a virtual environment with these packages or wheels, and returns the interpreter.
+///
+/// # Errors
+/// Fails if `pip` cannot install a package.
+pub fn create_environment<'a>(
+    folder: &Path,
+    packages: impl IntoIterator<Item = &'a OsStr>,
+) -> Outcome<PathBuf> {
+    let mut venv = Command::new(interpreter());
+    process::show(venv.args(["-m", "venv", "--clear"]).arg(folder))?;
+    let python = folder.join("bin/python");
+    let mut pip = Command::new(&python);
+    pip.args(["-m", "pip", "install", "--quiet"]);
+    pip.arg("--disable-pip-version-check");
+    process::show(pip.args(packages))?;
     Ok(python)
 }
 

@@ -4,6 +4,7 @@
 //! The check looks for files rather than packages, hence tools from any source count. If nothing is missing,
 //! the command is quick and prints nothing.
 
+use crate::docs::browser;
 use crate::process::{self, Failure, Outcome};
 use std::path::Path;
 use std::process::Command;
@@ -86,10 +87,7 @@ const NEEDS: &[Need] = &[
     Need {
         package: "chromium",
         purpose: "a browser; a test opens the report's page",
-        present: || {
-            let names = ["chromium", "chromium-browser", "google-chrome"];
-            names.iter().any(|name| process::on_path(name))
-        },
+        present: || browser::find().is_some(),
     },
     Need {
         package: "cmake",

@@ -80,22 +80,7 @@ fn build() -> Outcome<PathBuf> {
 /// Installs the wheel into a fresh virtual environment, and runs the first gradient there.
 fn test(wheel: &Path) -> Outcome<()> {
     let folder = workspace::target().join("python-wheel-test");
-    dist::remove(&folder)?;
-    process::show(
-        Command::new(python::interpreter())
-            .args(["-m", "venv"])
-            .arg(&folder),
-    )?;
-    let interpreter = folder.join("bin/python");
-    let mut pip = Command::new(&interpreter);
-    pip.args([
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-    ]);
-    process::show(pip.arg(wheel))?;
+    let interpreter = python::create_environment(&folder, [wheel.as_os_str()])?;
     let mut first = Command::new(&interpreter);
     first
         .current_dir(&folder)

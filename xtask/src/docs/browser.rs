@@ -39,14 +39,18 @@ const SAMPLES: &[Sample] = &[
     },
 ];
 
+/// Returns the name of the installed browser.
+pub fn find() -> Option<&'static str> {
+    NAMES.iter().copied().find(|name| process::on_path(name))
+}
+
 /// Opens the sample pages.
 ///
 /// # Errors
 /// Fails if there is no browser, if the list of chapters, the text or the results of the search are missing, or if a
 /// script of the page fails.
 pub fn check(pages: &Path) -> Outcome<()> {
-    let browser = NAMES.iter().find(|name| process::on_path(name));
-    let browser = browser.ok_or_else(|| Failure::new("chromium is missing: cargo xtask setup"))?;
+    let browser = find().ok_or_else(|| Failure::new("chromium is missing: cargo xtask setup"))?;
     for sample in SAMPLES {
         let address = format!(
             "file://{}?search={}",

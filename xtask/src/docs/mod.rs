@@ -6,7 +6,7 @@
 //!
 //! The tests of the command and of the Python package run the code of the pages.
 
-mod browser;
+pub mod browser;
 mod links;
 
 use crate::process::{self, Failure, Outcome};
