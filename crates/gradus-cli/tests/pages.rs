@@ -122,3 +122,56 @@ fn diagnostic_pages_are_true() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
     assert!(elsewhere < 10, "{elsewhere}");
 }
+
+/// Returns the text with all lines that begin with `prefix` replaced by `rows`.
+fn with_rows(text: &str, prefix: &str, rows: &[String]) -> String {
+    let is_row = |line: &&str| line.starts_with(prefix);
+    let before = text.lines().take_while(|line| !is_row(line));
+    let after = (text.lines().skip_while(|line| !is_row(line))).filter(|line| !is_row(line));
+    let rows = rows.iter().map(String::as_str);
+    let lines: Vec<&str> = before.chain(rows).chain(after).collect();
+    lines.join("\n") + "\n"
+}
+
+#[test]
+fn diagnostics_page_is_current() {
+    let docs = pages().join("..");
+    let titles = Code::ALL.iter().map(|code| {
+        let number = code.number();
+        let page = std::fs::read_to_string(pages().join(format!("{number}.md"))).expect("a page");
+        let heading = page.lines().next().unwrap_or_default();
+        let title = heading.strip_prefix(&format!("# {number}: "));
+        let title = title.unwrap_or_else(|| panic!("{number}.md opens with its code and title"));
+        (number, title.to_string())
+    });
+    let titles: Vec<(&str, String)> = titles.collect();
+    let chapter = |(n, title): &(&str, String)| format!("    - [{n}: {title}](diagnostics/{n}.md)");
+    let line = |(n, title): &(&str, String)| format!("{n}  {title}");
+    let lists = [
+        (
+            "SUMMARY.md",
+            "    - [GRD",
+            titles.iter().map(chapter).collect::<Vec<_>>(),
+        ),
+        (
+            "reference/diagnostics.md",
+            "GRD",
+            titles.iter().map(line).collect(),
+        ),
+    ];
+    for (file, prefix, rows) in lists {
+        let file = docs.join(file);
+        let then = std::fs::read_to_string(&file).expect("a page of the manual");
+        let now = with_rows(&then, prefix, &rows);
+        if std::env::var_os("GRADUS_BLESS").is_some() {
+            std::fs::write(&file, &now).expect("the page can be written");
+        }
+        let then = std::fs::read_to_string(&file).expect("a page of the manual");
+        assert_eq!(
+            then,
+            now,
+            "cargo xtask bless diagnostics_page writes {} anew",
+            file.display()
+        );
+    }
+}
