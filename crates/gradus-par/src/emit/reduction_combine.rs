@@ -179,10 +179,9 @@ pub(crate) fn copied_value(
 
 #[cfg(test)]
 mod tests {
-    use crate::{Options, lower};
-    use gradus_analysis::Analyses;
+    use crate::lower::lowered;
     use gradus_edit::MinMax;
-    use gradus_ir::{FuncId, OpKind, Symbol, parse, verify};
+    use gradus_ir::{OpKind, Symbol, verify};
 
     /// Returns true if the loop lowered from a reduction of `given` with combiner `combined` compares the
     /// partial result with `%x` itself.
@@ -194,14 +193,7 @@ mod tests {
                }} {{ |%t: f64, %y: f64| {combined} yield %m }}
                return %s }}"
         );
-        let mut unit = parse(&text, "program").unwrap_or_else(|e| panic!("{e} {:?}", e.labels));
-        let all: Vec<FuncId> = unit.functions.ids().collect();
-        lower(
-            &mut unit,
-            &mut Analyses::default(),
-            &all,
-            &Options::default(),
-        );
+        let unit = lowered(&text);
         let Some(Symbol::Func(range)) = unit.symbol("f.gr_range") else {
             panic!("it is there");
         };
@@ -252,14 +244,7 @@ mod tests {
               |%t: f64, %y: f64| %d = fcmp olt %y, %t %m = select %d, %y, %t yield %m
             }
             return %s }";
-        let mut unit = parse(text, "program").unwrap_or_else(|e| panic!("{e} {:?}", e.labels));
-        let all: Vec<FuncId> = unit.functions.ids().collect();
-        lower(
-            &mut unit,
-            &mut Analyses::default(),
-            &all,
-            &Options::default(),
-        );
+        let unit = lowered(text);
         assert!(verify(&unit).is_empty(), "{:?}", verify(&unit));
     }
 }

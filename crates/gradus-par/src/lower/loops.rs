@@ -685,12 +685,11 @@ fn delinearize(b: &mut Builder<'_>, row: Value, extents: &[Value]) -> Vec<Value>
 
 #[cfg(test)]
 mod tests {
-    use crate::{Options, lower};
-    use gradus_analysis::Analyses;
-    use gradus_ir::{FuncId, IntPredicate, Op, OpKind, Unit, parse};
+    use crate::lower::lowered;
+    use gradus_ir::{IntPredicate, Op, OpKind, Unit};
 
     /// Lowers a function `f` with a loop of the stated `grain`.
-    fn lowered(grain: &str) -> Unit {
+    fn with_grain(grain: &str) -> Unit {
         let text = format!(
             "func @f(%p: ptr, %n: i64) {{
                par.for {grain} %i < %n {{
@@ -698,20 +697,12 @@ mod tests {
                }}
                return }}"
         );
-        let mut unit = parse(&text, "program").unwrap_or_else(|e| panic!("{e} {:?}", e.labels));
-        let all: Vec<FuncId> = unit.functions.ids().collect();
-        lower(
-            &mut unit,
-            &mut Analyses::default(),
-            &all,
-            &Options::default(),
-        );
-        unit
+        lowered(&text)
     }
 
     /// Returns the op that defines the minimum chunk size passed to the runtime.
     fn lowered_min_chunk(grain: &str) -> OpKind {
-        let unit = lowered(grain);
+        let unit = with_grain(grain);
         let f = unit.function("f").expect("it is there");
         let body = unit.functions[f].body.as_deref().expect("it has code");
         let run = unit.function("gr_for").expect("it is declared");
@@ -724,7 +715,7 @@ mod tests {
 
     /// Returns true if a loop forks from two iterations, whatever their cost.
     fn forks_from_two(grain: &str) -> bool {
-        let unit = lowered(grain);
+        let unit = with_grain(grain);
         let f = unit.function("f").expect("it is there");
         let body = unit.functions[f].body.as_deref().expect("it has code");
         let (trips, is_small) = (body.params()[1], OpKind::ICmp(IntPredicate::Ule));

@@ -141,3 +141,18 @@ impl Lowering<'_> {
         }
     }
 }
+
+/// Parses a program and lowers all functions with the default options.
+#[cfg(test)]
+pub(crate) fn lowered(text: &str) -> Unit {
+    let mut unit =
+        gradus_ir::parse(text, "program").unwrap_or_else(|e| panic!("{e} {:?}", e.labels));
+    let all: Vec<FuncId> = unit.functions.ids().collect();
+    lower(
+        &mut unit,
+        &mut Analyses::default(),
+        &all,
+        &Options::default(),
+    );
+    unit
+}

@@ -60,9 +60,8 @@ impl Lowering<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Options, lower};
-    use gradus_analysis::Analyses;
-    use gradus_ir::{AttrValue, FuncId, Symbol, parse};
+    use crate::lower::lowered;
+    use gradus_ir::{AttrValue, Symbol};
 
     #[test]
     fn dereferenceable_reaches_range_fn() {
@@ -78,14 +77,7 @@ mod tests {
                  yield
                }
                return }";
-        let mut unit = parse(text, "program").unwrap_or_else(|e| panic!("{e} {:?}", e.labels));
-        let all: Vec<FuncId> = unit.functions.ids().collect();
-        lower(
-            &mut unit,
-            &mut Analyses::default(),
-            &all,
-            &Options::default(),
-        );
+        let unit = lowered(text);
         let Some(Symbol::Func(range)) = unit.symbol("f.gr_range") else {
             panic!("it was made");
         };

@@ -366,21 +366,13 @@ fn spawns_and_syncs(body: &Body, region: Region) -> (Vec<Op>, Vec<Op>) {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Options, lower};
-    use gradus_analysis::Analyses;
-    use gradus_ir::{FuncId, OpKind, Symbol, parse};
+    use crate::lower::lowered;
+    use gradus_ir::{OpKind, Symbol};
 
     /// Returns the number of `gr_sync` calls in `f` after lowering a scope with `code`.
     fn waits(code: &str) -> usize {
         let text = format!("func @f(%p: ptr, %c: i1) {{ scope {{ {code} yield }} return }}");
-        let mut unit = parse(&text, "program").unwrap_or_else(|e| panic!("{e} {:?}", e.labels));
-        let all: Vec<FuncId> = unit.functions.ids().collect();
-        lower(
-            &mut unit,
-            &mut Analyses::default(),
-            &all,
-            &Options::default(),
-        );
+        let unit = lowered(&text);
         let Some(Symbol::Func(f)) = unit.symbol("f") else {
             panic!("it is there");
         };
