@@ -311,7 +311,7 @@ fn check_global_initialization(
         return Ok(());
     };
     let function = &unit.functions[variant.func];
-    let name = function.source_name.as_ref().unwrap_or(&function.name);
+    let name = function.display_name();
     let variable = &unit.globals[global].name;
     let variable = variable.strip_prefix(VARIABLE_PREFIX).unwrap_or(variable);
     let message = format!(
@@ -326,7 +326,7 @@ fn check_global_initialization(
 
 fn no_body(unit: &Unit, func: FuncId) -> Diagnostic {
     let function = &unit.functions[func];
-    let name = function.source_name.as_ref().unwrap_or(&function.name);
+    let name = function.display_name();
     Diagnostic::error(
         gradus_ir::Code::UnknownCallee,
         format!("`{name}` has no body in this program and no known derivative"),

@@ -86,9 +86,7 @@ pub use crate::memory::local_points_to::{
     Object, ObjectId, PointsTo, PointsToTarget, Targets, UNKNOWN,
 };
 pub use crate::memory::tbaa_conflicts::TbaaConflicts;
-pub use crate::memory::value_accesses::{
-    ValueAccess, call_result, value_accesses, visible_call_result,
-};
+pub use crate::memory::value_accesses::{ValueAccess, value_accesses, visible_call_result};
 pub use crate::pass::{Pass, PassContext, Stage};
 pub use crate::points_to::alias_sets::{
     AliasSet, AliasSetId, AliasSets, CellRef, CellState, CopyBytes, MemoryOrigin,

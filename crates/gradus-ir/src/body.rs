@@ -231,6 +231,17 @@ impl Body {
     pub fn operand(&self, op: Op, index: usize) -> Value {
         self.ops[op].operands[index].value
     }
+    /// Returns the result of a call: the op's result, or the parameter of an invoke's region 0.
+    pub fn call_result(&self, op: Op) -> Option<Value> {
+        match self.kind(op) {
+            OpKind::Invoke(_) => {
+                let normal = *self.op_regions(op).first()?;
+                self.region_params(normal).first().copied()
+            }
+            OpKind::Call(_) => self.results(op).first().copied(),
+            _ => None,
+        }
+    }
     /// Returns an op's results.
     pub fn results(&self, op: Op) -> &[Value] {
         &self.ops[op].results

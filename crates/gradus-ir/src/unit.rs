@@ -51,6 +51,13 @@ pub struct Function {
     pub source_name: Option<String>,
 }
 
+impl Function {
+    /// Returns the name in the source, for messages; the symbol if the source's name is not known.
+    pub fn display_name(&self) -> &str {
+        self.source_name.as_ref().unwrap_or(&self.name)
+    }
+}
+
 /// An address stored in a global's initial bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Relocation {

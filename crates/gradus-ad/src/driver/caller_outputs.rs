@@ -32,7 +32,7 @@ pub(crate) fn check_result_shadow(
         })
         .flat_map(|(_, class)| &class.origins);
     let function = &unit.functions[variant.func];
-    let name = function.source_name.as_ref().unwrap_or(&function.name);
+    let name = function.display_name();
     let refuse = |message: String, help: &str| {
         let finding = Diagnostic::error(Code::BadRequest, message).in_function(name);
         Err(vec![

@@ -41,7 +41,7 @@ impl ForwardPass<'_, '_, '_, '_> {
     pub(super) fn clone_invoke(&mut self, op: Op) -> Op {
         let body = self.facts.body;
         let operands: Vec<Value> = body.operands(op).map(|v| self.value(v)).collect();
-        let given = gradus_analysis::call_result(body, op).map(|v| body.ty(v));
+        let given = body.call_result(op).map(|v| body.ty(v));
         let new = self.make_invoke(op, body.kind(op).clone(), &operands, given);
         self.out.body.ops[new].flags = body.ops[op].flags;
         self.out.body.ops[new].name = body.ops[op].name.clone();

@@ -120,7 +120,7 @@ impl ForwardPass<'_, '_, '_, '_> {
             Some(span) => format!("{}:{}: ", span.file, span.line),
             None => String::new(),
         };
-        let name = function.source_name.as_ref().unwrap_or(&function.name);
+        let name = function.display_name();
         let text = format!(
             "gradus: {place}`{name}` loads a pointer to memory without a shadow from a global variable: the pointer was stored before the call of the derivative\n"
         );

@@ -166,7 +166,7 @@ fn stop_unless_strides_agree(
     let function = &out.unit.functions[variant.func];
     let name = function.param_names.get(number).cloned().flatten();
     let name = name.unwrap_or_else(|| format!("argument {}", number + 1));
-    let function = function.source_name.as_ref().unwrap_or(&function.name);
+    let function = function.display_name();
     let text = format!(
         "gradus: at the start of the derivative of `{function}`, the shadow of `{name}` has fewer elements than \
          `{name}`, or different strides\n"

@@ -270,7 +270,7 @@ fn stop_unless_rebound(
     (global, why): (GlobalId, &str),
 ) {
     let function = &out.unit.functions[variant.func];
-    let function = function.source_name.as_ref().unwrap_or(&function.name);
+    let function = function.display_name();
     let text = format!(
         "gradus: at the start of the derivative of `{function}`, `{}` points to {why}\n",
         out.unit.globals[global].name

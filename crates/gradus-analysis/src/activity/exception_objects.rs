@@ -6,7 +6,7 @@
 //! derivative or leads to memory with derivatives.
 
 use crate::call_graph::Callee;
-use crate::memory::value_accesses::{ValueAccess, call_result, value_accesses};
+use crate::memory::value_accesses::{ValueAccess, value_accesses};
 use crate::view::View;
 use gradus_ir::externals::{ExceptionFn, ExternalFn};
 use gradus_ir::{Body, Op, OpKind, Value};
@@ -18,7 +18,7 @@ pub(crate) fn allocates_inactive_exception(
     op: Op,
     carries_nothing: impl Fn(Value) -> bool,
 ) -> bool {
-    let object = call_result(body, op);
+    let object = body.call_result(op);
     let made = known(facts, body, op) == Some(ExceptionFn::Allocate);
     object.filter(|_| made).is_some_and(|object| {
         has_only_uses(body, object, |op, place| match known(facts, body, op) {
@@ -60,7 +60,7 @@ fn catches_read_only(facts: View<'_>, body: &Body, op: Op) -> bool {
     if known(facts, body, op) != Some(ExceptionFn::BeginCatch) {
         return true;
     }
-    call_result(body, op).is_none_or(|caught| {
+    body.call_result(op).is_none_or(|caught| {
         has_only_uses(body, caught, |op, place| {
             let mut loads = false;
             value_accesses(facts.unit, body, op, |touch| {

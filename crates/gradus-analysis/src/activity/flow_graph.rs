@@ -9,7 +9,7 @@
 
 use crate::activity::round_to_integer;
 use crate::call_graph::Callee;
-use crate::memory::value_accesses::{ValueAccess, call_result, value_accesses};
+use crate::memory::value_accesses::{ValueAccess, value_accesses};
 use crate::points_to::alias_sets::AliasSetId;
 use crate::type_analysis::whole_float_moves;
 use crate::view::View;
@@ -37,7 +37,7 @@ pub(crate) fn value_flows(unit: &Unit, body: &Body, op: Op, mut flow: impl FnMut
         | OpKind::ICmp(_)
         | OpKind::FCmp(_) => {}
         OpKind::Call(_) | OpKind::Invoke(_) => {
-            let Some(result) = call_result(body, op) else {
+            let Some(result) = body.call_result(op) else {
                 // Not an error: the call has no result.
                 return;
             };
@@ -279,7 +279,7 @@ impl FlowBuilder<'_, '_> {
     fn call(&mut self, func: FuncId, body: &Body, op: Op) {
         let facts = self.facts;
         let args = facts.unit.call_args(body, op);
-        if let Some(to) = call_result(body, op)
+        if let Some(to) = body.call_result(op)
             && let Some(ExternalFn::Integer(_)) = facts.unit.known_callee(body, op)
         {
             let integers = args.iter().filter(|arg| self.is_integer(body, **arg));
@@ -288,7 +288,7 @@ impl FlowBuilder<'_, '_> {
                 .into_iter()
                 .for_each(|arg| self.bit_edge((func, arg), (func, to)));
         }
-        let result = call_result(body, op).and_then(|v| self.value(func, v));
+        let result = body.call_result(op).and_then(|v| self.value(func, v));
         match facts.closure.callee(facts.unit, body, op) {
             Some(Callee::Inside(callee)) => {
                 let inner = facts.unit.functions[callee].body.as_deref();
@@ -300,7 +300,7 @@ impl FlowBuilder<'_, '_> {
                 }
                 self.edge(self.flow.result_node(callee), result);
                 let own = inner.and_then(|b| Some((b, b.last(b.root())?)));
-                if let (Some(to), Some((inner, end))) = (call_result(body, op), own)
+                if let (Some(to), Some((inner, end))) = (body.call_result(op), own)
                     && inner.operand_count(end) == 1
                     && self.is_plain_integer(func, body, to)
                 {
@@ -334,7 +334,7 @@ impl FlowBuilder<'_, '_> {
     fn external_call(&mut self, func: FuncId, body: &Body, op: Op, callee: FuncId, args: &[Value]) {
         let unit = self.facts.unit;
         if let (Some(ExternalFn::Integer(_)), Some(result)) =
-            (unit.known(callee), call_result(body, op))
+            (unit.known(callee), body.call_result(op))
         {
             for &arg in args {
                 if self.is_integer(body, arg) {
@@ -349,7 +349,7 @@ impl FlowBuilder<'_, '_> {
         if effects.inactive || effects.is_pure() {
             return;
         }
-        let result = call_result(body, op).and_then(|v| self.value(func, v));
+        let result = body.call_result(op).and_then(|v| self.value(func, v));
         let hub = self.flow.count;
         self.flow.count += 1;
         for &arg in args {

@@ -13,7 +13,7 @@ use crate::activity::exception_objects;
 use crate::activity::flow_graph;
 use crate::activity::memory::{ArgActivity, MemoryActivity, ShadowPresence, ShadowState};
 use crate::call_graph::Callee;
-use crate::memory::value_accesses::{ValueAccess, call_result, value_accesses};
+use crate::memory::value_accesses::{ValueAccess, value_accesses};
 use crate::points_to::alias_sets::{AliasSetId, MemoryOrigin};
 use crate::view::View;
 use gradus_ir::externals::{Effects, ExternalFn};
@@ -280,7 +280,7 @@ impl Solver<'_> {
                 }
             }
             OpKind::Call(_) | OpKind::Invoke(_) => {
-                if let Some(result) = call_result(body, op) {
+                if let Some(result) = body.call_result(op) {
                     self.add_call_shadow(op, result, passes, work);
                 }
             }
@@ -424,7 +424,7 @@ impl Solver<'_> {
             // Not an error: the op is no call.
             return;
         };
-        let Some(result) = call_result(body, op).filter(|r| self.carries_float(*r)) else {
+        let Some(result) = body.call_result(op).filter(|r| self.carries_float(*r)) else {
             // Not an error: the call has no result with floats.
             return;
         };
@@ -553,7 +553,7 @@ impl Solver<'_> {
             shadow: activity.shadow(value),
         };
         let args: Vec<ArgActivity> = unit.call_args(body, op).into_iter().map(state).collect();
-        let result = call_result(body, op).map(state).unwrap_or_default();
+        let result = body.call_result(op).map(state).unwrap_or_default();
         let variant = match self.facts.closure.callee(unit, body, op) {
             Some(Callee::Inside(func)) => Some(Variant {
                 func,

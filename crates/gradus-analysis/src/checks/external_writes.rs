@@ -127,7 +127,7 @@ fn modified_by_callback(facts: View<'_>, classes: &MemoryActivity) -> Option<Str
                 .walk(body.root())
                 .any(|op| stores_to_active_set(facts, classes, func, body, op));
         let function = &facts.unit.functions[func];
-        let name = function.source_name.as_ref().unwrap_or(&function.name);
+        let name = function.display_name();
         writes.then(|| format!("`{name}` writes this memory"))
     })
 }

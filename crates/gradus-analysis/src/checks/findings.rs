@@ -14,7 +14,7 @@ use crate::cfg::no_return::NoReturnRegions;
 use crate::checks::flang_advice;
 use crate::checks::fraction;
 use crate::checks::unknown_callees;
-use crate::memory::value_accesses::{ValueAccess, call_result, value_accesses};
+use crate::memory::value_accesses::{ValueAccess, value_accesses};
 use crate::points_to::alias_sets::{AliasSetId, CellRef};
 use crate::scev::poly;
 use crate::type_analysis::bit_ranges;
@@ -44,9 +44,7 @@ pub fn distinct(list: impl IntoIterator<Item = Diagnostic>) -> Vec<Diagnostic> {
 }
 
 pub(crate) fn name_of(unit: &Unit, func: FuncId) -> String {
-    let function = &unit.functions[func];
-    let source = function.source_name.as_ref();
-    source.unwrap_or(&function.name).clone()
+    unit.functions[func].display_name().to_string()
 }
 
 /// Returns an error at an op.
@@ -514,7 +512,7 @@ impl Finder<'_> {
     fn check_call(&mut self, op: Op) {
         let (unit, body) = (self.facts.unit, self.body);
         let args = unit.call_args(body, op);
-        let result = call_result(body, op);
+        let result = body.call_result(op);
         if let (OpKind::Invoke(_), Some(result)) = (body.kind(op), result) {
             self.check_value(op, result);
         }
@@ -678,7 +676,7 @@ impl Finder<'_> {
             }
             _ => {}
         }
-        let result = call_result(self.body, op);
+        let result = self.body.call_result(op);
         let gives = result.is_some_and(|r| self.activity.active(r));
         let hits = gives || active && !effects.inactive || shadowed && writes(effects);
         if !effects.inactive && hits && !effects.is_pure() {
@@ -694,7 +692,7 @@ impl Finder<'_> {
             .into_iter()
             .flatten()
             .any(|id| only_reads(unit.attrs(id)));
-        let result = call_result(self.body, op);
+        let result = self.body.call_result(op);
         let gives = result.is_some_and(|r| {
             self.facts.words.carries_float(self.func, r) && self.body.has_uses(r)
                 || self.facts.words.carries_pointer(self.func, r)

@@ -16,7 +16,7 @@ use crate::activity::flow_graph::{Flow, FlowNode};
 use crate::activity::memory::MemoryActivity;
 use crate::activity::round_to_integer;
 use crate::call_graph::Callee;
-use crate::memory::value_accesses::{ValueAccess, call_result, value_accesses};
+use crate::memory::value_accesses::{ValueAccess, value_accesses};
 use crate::points_to::alias_sets::CellRef;
 use crate::types::lattice;
 use crate::view::View;
@@ -151,9 +151,9 @@ pub(crate) fn findings(
 pub(crate) fn float_bits_diagnostic(unit: &Unit, func: FuncId, body: &Body, op: Op) -> Diagnostic {
     let message = "integer arithmetic on the bits of an active floating-point number";
     let function = &unit.functions[func];
-    let name = function.source_name.as_ref().unwrap_or(&function.name);
+    let name = function.display_name();
     Diagnostic::error(Code::FloatBits, message)
-        .in_function(name.clone())
+        .in_function(name)
         .at(unit.span(body.ops[op].loc), "here")
         .help("compute with floating-point operations, or register a derivative for the function")
 }
@@ -335,7 +335,7 @@ impl Graph<'_> {
     fn call(&mut self, func: FuncId, body: &Body, op: Op) {
         let facts = self.facts;
         let args = facts.unit.call_args(body, op);
-        let result = call_result(body, op);
+        let result = body.call_result(op);
         let inside = |graph: &mut Self, callee: FuncId| {
             let Some(inner) = facts.unit.functions[callee].body.as_deref() else {
                 // Not an error: an indirect call of a function without a body is refused if it has active

@@ -28,10 +28,10 @@ pub(crate) fn findings(facts: View<'_>) -> Vec<Diagnostic> {
                 continue;
             }
             let function = &unit.functions[func];
-            let name = function.source_name.as_ref().unwrap_or(&function.name);
+            let name = function.display_name();
             let message =
                 "the call queries OpenMP tasks or nested regions, and the derivative has neither";
-            let finding = Diagnostic::error(Code::OpenMp, message).in_function(name.clone());
+            let finding = Diagnostic::error(Code::OpenMp, message).in_function(name);
             let finding = finding.at(unit.span(body.ops[op].loc), "here");
             list.push(finding.help("compile without -fopenmp"));
         }

@@ -259,7 +259,7 @@ fn finding(facts: View<'_>, class: AliasSetId, why: RefusalReason) -> Option<Dia
     };
     Some(
         Diagnostic::error(Code::Outlives, message)
-            .in_function(function.source_name.as_ref().unwrap_or(&function.name))
+            .in_function(function.display_name())
             .at(unit.span(body.ops[op].loc), "here")
             .help(help),
     )

@@ -19,7 +19,7 @@ use crate::activity::flow_graph::Flow;
 use crate::activity::memory::MemoryActivity;
 use crate::call_graph::Callee;
 use crate::checks::{text_digits, text_in_lists};
-use crate::memory::value_accesses::{ValueAccess, call_result, value_accesses};
+use crate::memory::value_accesses::{ValueAccess, value_accesses};
 use crate::points_to::alias_sets::{AliasSetId, CellRef, MemoryOrigin};
 use crate::view::View;
 use gradus_ir::externals::{
@@ -144,7 +144,7 @@ impl<'u> TextFlows<'u> {
     fn call(&mut self, facts: View<'u>, classes: &MemoryActivity, site: Site<'u>, callee: FuncId) {
         let (func, body, op) = site;
         let unit = facts.unit;
-        let result = call_result(body, op);
+        let result = body.call_result(op);
         let matters = result.is_some_and(|result| classes.value_useful(func, result));
         match unit.known(callee) {
             None if unit.functions[callee].body.is_none() => {
@@ -213,7 +213,7 @@ impl<'u> TextFlows<'u> {
             let behind = args
                 .iter()
                 .flat_map(|arg| reachable_memory(facts, func, *arg, Depth::Any));
-            let result = call_result(body, op).into_iter();
+            let result = body.call_result(op).into_iter();
             let result = result.flat_map(|value| facts.memory.alias_sets_of(func, value));
             let to = written.iter().copied().chain(result).collect();
             self.moves.push((behind.collect(), to));
@@ -273,7 +273,7 @@ impl<'u> TextFlows<'u> {
     /// Records a mapped file: stores to the mapping are written to the file.
     fn map(&mut self, facts: View<'_>, classes: &MemoryActivity, site: Site<'u>) {
         let (func, body, op) = site;
-        let mapping = call_result(body, op);
+        let mapping = body.call_result(op);
         let sets = mapping.map_or_else(Vec::new, |value| facts.memory.alias_sets_of(func, value));
         if sets.is_empty() || is_anonymous_mapping(facts.unit, body, op) {
             // Not an error: the mapping is anonymous or is never accessed.
@@ -326,7 +326,7 @@ impl<'u> TextFlows<'u> {
                 _ => texts.may_reach(facts, **site),
             }
         });
-        let results = read.filter_map(|site| Some((site.0, call_result(site.1, site.2)?)));
+        let results = read.filter_map(|site| Some((site.0, site.1.call_result(site.2)?)));
         let results: Vec<(FuncId, Value)> = results.collect();
         text_digits::text_conversions(facts, classes, flow, &text, &results)
     }
@@ -532,7 +532,7 @@ fn warning(facts: View<'_>, read: Site<'_>, written: Site<'_>) -> Diagnostic {
     let unit = facts.unit;
     let place = |site: Site<'_>| unit.span(site.1.ops[site.2].loc);
     let function = &unit.functions[read.0];
-    let name = function.source_name.as_ref().unwrap_or(&function.name);
+    let name = function.display_name();
     let message = "active numbers are written to text or a file, and numbers read from text or a file have the derivative zero";
     Diagnostic::warning(Code::TextRoundTrip, message)
         .in_function(name)

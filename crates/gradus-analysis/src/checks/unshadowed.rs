@@ -5,7 +5,7 @@ use crate::activity::memory::MemoryActivity;
 use crate::call_graph::{CallSite, Callee};
 use crate::checks::findings::{at, name_of};
 use crate::checks::persistent_memory;
-use crate::memory::value_accesses::{ValueAccess, call_result, value_accesses};
+use crate::memory::value_accesses::{ValueAccess, value_accesses};
 use crate::points_to::alias_sets::{AliasSetId, MemoryOrigin};
 use crate::view::View;
 use gradus_ir::{Body, Code, Diagnostic, FuncId, GlobalId, Linkage, Op, Unit, Value};
@@ -201,7 +201,7 @@ fn from_allocator(
     // Prefers the call whose result is the base of the store's address.
     let base = base_of(body, body.operand(store, 1));
     let direct = |site: &&&CallSite| {
-        site.caller == func && base.is_some() && call_result(body, site.op) == base
+        site.caller == func && base.is_some() && body.call_result(site.op) == base
     };
     let site = givers.iter().find(direct).or_else(|| givers.first())?;
     let caller = unit.functions[site.caller].body.as_deref()?;
@@ -247,7 +247,7 @@ fn returns_into(facts: View<'_>, class: AliasSetId, site: &CallSite) -> bool {
         Callee::Inside(_) | Callee::Foreign => false,
     };
     let body = unit.functions[site.caller].body.as_deref();
-    let result = body.and_then(|body| call_result(body, site.op));
+    let result = body.and_then(|body| body.call_result(site.op));
     not_seen
         && result.is_some_and(|result| {
             facts.words.carries_pointer(site.caller, result)

@@ -87,18 +87,6 @@ pub fn value_accesses(unit: &Unit, body: &Body, op: Op, mut touch: impl FnMut(Va
     }
 }
 
-/// Returns the result of a call: the op's result or the parameter of an invoke's region 0.
-pub fn call_result(body: &Body, op: Op) -> Option<Value> {
-    match body.kind(op) {
-        OpKind::Invoke(_) => body
-            .region_params(*body.op_regions(op).first()?)
-            .first()
-            .copied(),
-        OpKind::Call(_) => body.results(op).first().copied(),
-        _ => None,
-    }
-}
-
 /// Returns the call's result as visible to later ops. For an invoke, that value is the op's result through
 /// which region 0 yields its parameter.
 pub fn visible_call_result(body: &Body, op: Op) -> Option<Value> {
@@ -110,6 +98,6 @@ pub fn visible_call_result(body: &Body, op: Op) -> Option<Value> {
             let at = body.operands(end).position(|value| value == *param)?;
             body.results(op).get(at).copied()
         }
-        _ => call_result(body, op),
+        _ => body.call_result(op),
     }
 }

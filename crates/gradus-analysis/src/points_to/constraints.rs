@@ -218,16 +218,6 @@ impl<'a> ConstraintBuilder<'_, 'a> {
             }
         }
     }
-    /// Returns the result of a call: the op's result or the parameter of an invoke's region 0.
-    pub fn call_result(&self, op: Op) -> Option<Value> {
-        match self.body.kind(op) {
-            OpKind::Invoke(_) => {
-                let region = self.body.op_regions(op)[0];
-                self.body.region_params(region).first().copied()
-            }
-            _ => self.body.results(op).first().copied(),
-        }
-    }
     fn call(&mut self, op: Op) {
         let Some(callee) = self.solver.closure.callee(self.unit(), self.body, op) else {
             unreachable!("the op is a call");
@@ -329,7 +319,7 @@ impl<'a> ConstraintBuilder<'_, 'a> {
                 }
             }
         }
-        if let Some(value) = self.call_result(op) {
+        if let Some(value) = self.body.call_result(op) {
             let range = self.solver.slots[&self.func].range(value);
             for (position, &target) in range.zip(result) {
                 self.solver.unify_leaf(self.func, position, target);

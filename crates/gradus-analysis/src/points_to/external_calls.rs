@@ -124,7 +124,7 @@ impl ConstraintBuilder<'_, '_> {
     fn masked(&mut self, op: Op, masked: MaskedFn, args: &[Value]) {
         match (masked, args) {
             (MaskedFn::Load | MaskedFn::Gather | MaskedFn::ExpandLoad, [ptr, rest @ ..]) => {
-                if let (Some(result), Some(otherwise)) = (self.call_result(op), rest.last()) {
+                if let (Some(result), Some(otherwise)) = (self.body.call_result(op), rest.last()) {
                     self.access(op, *ptr, result);
                     self.copy(*otherwise, result);
                 }
@@ -176,7 +176,7 @@ impl ConstraintBuilder<'_, '_> {
                 targets.push(vec![Some(target)]);
             }
         }
-        if let Some(result) = self.call_result(op) {
+        if let Some(result) = self.body.call_result(op) {
             for target in targets
                 .iter()
                 .flatten()
@@ -210,7 +210,7 @@ impl ConstraintBuilder<'_, '_> {
 
     /// Adds the constraints of a known function's result.
     fn add_result(&mut self, op: Op, known: ExternalFn, args: &[Value], effects: Effects) {
-        let Some(result) = self.call_result(op) else {
+        let Some(result) = self.body.call_result(op) else {
             // Not an error: the call has no result.
             return;
         };
@@ -254,7 +254,7 @@ impl ConstraintBuilder<'_, '_> {
                 self.escape_pointees(value);
             }
         }
-        if let Some(result) = self.call_result(op)
+        if let Some(result) = self.body.call_result(op)
             && self.solver.holds_address(self.body.ty(result))
         {
             let unseen = self.solver.unseen();

@@ -104,7 +104,7 @@ pub fn verify_function(unit: &Unit, id: FuncId) -> Vec<Diagnostic> {
     let Some(body) = &function.body else {
         return Vec::new();
     };
-    let name = function.source_name.as_ref().unwrap_or(&function.name);
+    let name = function.display_name();
     let mut check = Verifier {
         unit,
         body,

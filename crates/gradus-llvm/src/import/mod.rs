@@ -57,7 +57,7 @@ impl Imported {
     pub fn refusal(&self, function: FuncId) -> Option<Diagnostic> {
         let (_, why) = self.refused.iter().find(|(f, _)| *f == function)?;
         let f = &self.unit.functions[function];
-        let name = f.source_name.as_ref().unwrap_or(&f.name);
+        let name = f.display_name();
         let message = format!("cannot import `{name}` into the IR: {}", why.text());
         Some(
             Diagnostic::error(Code::NotImportable, message)

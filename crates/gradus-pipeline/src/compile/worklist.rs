@@ -131,7 +131,7 @@ fn ready_roots(
 
 fn cycle(unit: &Unit, root: &Root) -> Diagnostic {
     let function = &unit.functions[root.variant.func];
-    let name = function.source_name.as_ref().unwrap_or(&function.name);
+    let name = function.display_name();
     let message = format!("the derivative of `{name}` calls itself through a differentiation call");
     Diagnostic::error(Code::BadRequest, message)
         .in_function(name)

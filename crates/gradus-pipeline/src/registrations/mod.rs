@@ -359,7 +359,7 @@ impl Registrations {
 
 fn error_at_function(unit: &Unit, func: FuncId, what: String) -> Diagnostic {
     let function = &unit.functions[func];
-    let name = function.source_name.as_ref().unwrap_or(&function.name);
+    let name = function.display_name();
     Diagnostic::error(
         Code::BadRequest,
         format!("the registered function `{name}` {what}"),

@@ -138,6 +138,6 @@ fn called(unit: &Unit, body: &Body, op: Op) -> Option<String> {
                 | ExternalFn::Fork(_)
         )
     );
-    let name = function.source_name.as_ref().unwrap_or(&function.name);
-    (!own && !name.starts_with("llvm.") && !name.starts_with("__kmpc")).then(|| name.clone())
+    let name = function.display_name();
+    (!own && !name.starts_with("llvm.") && !name.starts_with("__kmpc")).then(|| name.to_string())
 }

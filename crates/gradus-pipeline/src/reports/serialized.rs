@@ -13,7 +13,7 @@ pub(crate) fn remarks(
 ) -> Vec<Diagnostic> {
     let remark = |(func, loc): &(FuncId, Option<LocId>)| {
         let function = &unit.functions[*func];
-        let name = function.source_name.as_ref().unwrap_or(&function.name);
+        let name = function.display_name();
         let finding = Diagnostic {
             severity: Severity::Note,
             ..Diagnostic::warning(Code::ParallelNotRaised, message.to_string())

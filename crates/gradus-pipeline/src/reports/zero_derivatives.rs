@@ -13,7 +13,7 @@ pub(crate) fn zero_derivative_warnings(
 ) -> Vec<Diagnostic> {
     let of_root = |root: &Root| {
         let primal = &unit.functions[root.variant.func];
-        let name = primal.source_name.as_ref().unwrap_or(&primal.name);
+        let name = primal.display_name();
         let (why, help) = if holds_for_all_versions(root, made, |report| report.lacks_cotangents) {
             (
                 "the outputs are in memory that the function allocates, and such memory has no cotangents",

@@ -82,7 +82,7 @@ impl CustomDerivatives {
 
 fn misfit(unit: &Unit, variant: &Variant, message: &str) -> Diagnostic {
     let function = &unit.functions[variant.func];
-    let name = function.source_name.as_ref().unwrap_or(&function.name);
+    let name = function.display_name();
     Diagnostic::error(Code::BadRequest, format!("the registered derivative of `{name}` {message}"))
         .in_function(name)
         .at(function.span.clone(), "registered for this function")

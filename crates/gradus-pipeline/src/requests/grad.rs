@@ -90,21 +90,16 @@ pub(crate) fn wrap(
     })
 }
 
-fn source_name(unit: &Unit, func: FuncId) -> &str {
-    let function = &unit.functions[func];
-    function.source_name.as_ref().unwrap_or(&function.name)
-}
-
 fn finding(unit: &Unit, setting: &RequestContext<'_>, code: Code, message: String) -> Diagnostic {
     let span = unit.functions[setting.primal].span.clone();
     Diagnostic::error(code, message)
-        .in_function(source_name(unit, setting.primal))
+        .in_function(unit.functions[setting.primal].display_name())
         .at(span, "defined here")
 }
 
 /// Returns the symbol of the wrapper.
 fn symbol(unit: &Unit, setting: &RequestContext<'_>) -> Result<String, Diagnostic> {
-    let name = source_name(unit, setting.primal);
+    let name = unit.functions[setting.primal].display_name();
     let stem = match name.rsplit("::").next().unwrap_or(name) {
         name if c_names::is_identifier(name) => name.to_string(),
         _ => c_names::identifier(&unit.functions[setting.primal].name),
@@ -169,7 +164,7 @@ fn activities(
         }
     }
     if findings.is_empty() && activities.iter().all(|a| *a == ArgActivity::Const) {
-        let name = source_name(unit, setting.primal);
+        let name = unit.functions[setting.primal].display_name();
         let message = format!("no argument of `{name}` can carry a derivative");
         findings.push(finding(unit, setting, Code::ZeroDerivative, message));
     }
@@ -209,7 +204,7 @@ fn find_all(
             Some(number) => found.push(number),
             None => {
                 let known: Vec<&str> = arguments.iter().map(|a| a.name.as_str()).collect();
-                let function = source_name(unit, setting.primal);
+                let function = unit.functions[setting.primal].display_name();
                 let message = format!("`{function}` has no argument `{name}`");
                 let help = match known.is_empty() {
                     true => "the function has no arguments".to_string(),
@@ -671,7 +666,7 @@ fn describe(
     let mut derivative = Derivative {
         name,
         function: unit.functions[primal].name.clone(),
-        source_name: source_name(unit, primal).to_string(),
+        source_name: unit.functions[primal].display_name().to_string(),
         mode: setting.request.mode,
         width: variant.width,
         primal: own,

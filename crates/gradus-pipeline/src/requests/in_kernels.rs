@@ -33,7 +33,7 @@ pub(crate) fn collective_op_errors(
                 "{what} has no derivative if the threads of a kernel request the derivative"
             );
             Diagnostic::error(Code::Gpu, message)
-                .in_function(name_of(unit, func))
+                .in_function(unit.functions[func].display_name())
                 .at(unit.span(body.ops[op].loc), "here")
                 .help("request the derivative of a host function that launches the kernel")
         };
@@ -48,10 +48,10 @@ pub(crate) fn conflict_error(
     variant: &Variant,
     alone: Option<&(FuncId, Option<SourceSpan>)>,
 ) -> Diagnostic {
-    let name = name_of(unit, alone.map_or(variant.func, |(func, _)| *func));
+    let name = unit.functions[alone.map_or(variant.func, |(func, _)| *func)].display_name();
     let message = format!(
         "the threads of a kernel request the derivative of `{}`, which cannot add to common memory atomically",
-        name_of(unit, variant.func)
+        unit.functions[variant.func].display_name()
     );
     Diagnostic::error(Code::Gpu, message)
         .in_function(name)
@@ -143,9 +143,4 @@ fn source_variable_name(name: &str) -> &str {
         Some(rest) => rest.rfind(digits).map_or(rest, |at| &rest[at + 1..]),
         None => name,
     }
-}
-
-fn name_of(unit: &Unit, func: FuncId) -> &str {
-    let function = &unit.functions[func];
-    function.source_name.as_ref().unwrap_or(&function.name)
 }

@@ -101,7 +101,7 @@ impl Roots {
         });
         let refuse = |root: &Root| {
             let function = &unit.functions[root.variant.func];
-            let name = function.source_name.as_ref().unwrap_or(&function.name);
+            let name = function.display_name();
             let message = format!(
                 "the augmented primal of `{name}` has `strong_zero`, but the reverse pass does not"
             );

@@ -56,7 +56,7 @@ fn variants(
     while let Some(variant) = work.get(next).cloned() {
         next += 1;
         let function = &unit.functions[variant.func];
-        let name = function.source_name.as_ref().unwrap_or(&function.name);
+        let name = function.display_name();
         run.begin_subject(name, next, work.len());
         let derived = match rules.make(unit, &variant) {
             // Adds in the program's own code are plain.

@@ -167,7 +167,7 @@ pub(crate) fn worksharing_gradient_errors(
         for (op, named) in calls_with_named_functions(unit, body) {
             let reached = analyses.call_graph(unit, &named);
             if reached.functions().iter().any(|f| shares.contains(f)) {
-                let name = function.source_name.as_ref().unwrap_or(&function.name);
+                let name = function.display_name();
                 let message = "a worksharing function is differentiated inside a parallel region; each thread would compute the whole gradient";
                 findings.push(
                     Diagnostic::error(Code::OpenMp, message)
@@ -196,7 +196,7 @@ fn refuse_nested(
 /// Returns the diagnostic for a region whose threads cannot be ordered into serial code.
 fn sized_team_error(unit: &Unit, (func, loc): &(FuncId, Option<LocId>)) -> Diagnostic {
     let function = &unit.functions[*func];
-    let name = function.source_name.as_ref().unwrap_or(&function.name);
+    let name = function.display_name();
     let message = "this region has a `num_threads` clause, and the threads wait for each other or share work, but a derivative would run the region with one thread";
     Diagnostic::error(Code::OpenMp, message)
         .in_function(name)
@@ -208,7 +208,7 @@ fn sized_team_error(unit: &Unit, (func, loc): &(FuncId, Option<LocId>)) -> Diagn
 /// otherwise.
 fn nested_team_error(unit: &Unit, (func, loc): &(FuncId, Option<LocId>)) -> Diagnostic {
     let function = &unit.functions[*func];
-    let name = function.source_name.as_ref().unwrap_or(&function.name);
+    let name = function.display_name();
     let message = "this region has a `num_threads` clause, which has no effect in a nested region, and a derivative cannot determine whether the region is nested";
     Diagnostic::error(Code::OpenMp, message)
         .in_function(name)
@@ -220,7 +220,7 @@ fn nested_team_error(unit: &Unit, (func, loc): &(FuncId, Option<LocId>)) -> Diag
 /// thread count through a function pointer.
 fn thread_count_pointer_error(unit: &Unit, (func, loc): &(FuncId, Option<LocId>)) -> Diagnostic {
     let function = &unit.functions[*func];
-    let name = function.source_name.as_ref().unwrap_or(&function.name);
+    let name = function.display_name();
     let message = "a derivative would run this region with one thread, but the program takes the address of `omp_get_max_threads` and may read the full number of threads";
     Diagnostic::error(Code::OpenMp, message)
         .in_function(name)
@@ -235,7 +235,7 @@ fn unknown_callee_thread_count_error(
     (func, loc): &(FuncId, Option<LocId>),
 ) -> Diagnostic {
     let function = &unit.functions[*func];
-    let name = function.source_name.as_ref().unwrap_or(&function.name);
+    let name = function.display_name();
     let message = "this unknown function may return the number of threads, but a derivative runs a region of this program with one thread; the program would read results of threads that did not run";
     Diagnostic::error(Code::OpenMp, message)
         .in_function(name)
@@ -247,7 +247,7 @@ fn unknown_callee_thread_count_error(
 /// threads by their writes.
 fn counted_threads_error(unit: &Unit, (func, loc): &(FuncId, Option<LocId>)) -> Diagnostic {
     let function = &unit.functions[*func];
-    let name = function.source_name.as_ref().unwrap_or(&function.name);
+    let name = function.display_name();
     let message = "each thread of the region writes a separate location here, and the program may count the writes, but a derivative would run the region with one thread";
     Diagnostic::error(Code::OpenMp, message)
         .in_function(name)

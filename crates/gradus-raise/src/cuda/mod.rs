@@ -214,7 +214,7 @@ fn spmd(b: &mut Builder, kind: SpmdKind, extents: &[Value]) -> (Op, Region) {
 
 fn source_name(unit: &Unit, kernel: FuncId) -> String {
     let function = &unit.functions[kernel];
-    let name = function.source_name.as_ref().unwrap_or(&function.name);
+    let name = function.display_name();
     name.strip_prefix(KERNEL_PREFIX).unwrap_or(name).to_string()
 }
 

@@ -391,9 +391,9 @@ impl<'a> Survey<'a> {
                 continue;
             }
             let function = &unit.functions[func];
-            let name = function.source_name.as_ref().unwrap_or(&function.name);
+            let name = function.display_name();
             records.push(RegionRecord {
-                function: name.clone(),
+                function: name.to_string(),
                 span: seen.constructs.first().and_then(|c| c.span.clone()),
                 outcome: match &seen.rejected {
                     Some(why) => Outcome::Unraised(why.clone()),
@@ -539,7 +539,7 @@ pub(super) fn is_always_inline(unit: &Unit, func: FuncId) -> bool {
 
 fn function_name(unit: &Unit, func: FuncId) -> String {
     let function = &unit.functions[func];
-    let name = function.source_name.as_ref().unwrap_or(&function.name);
+    let name = function.display_name();
     name.split(".omp_outlined")
         .next()
         .unwrap_or(name)

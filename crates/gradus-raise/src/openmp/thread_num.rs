@@ -280,7 +280,7 @@ fn number_in_call(
     if inlined(callee) && index <= params {
         return NumberUse::Argument(callee, index - 1);
     }
-    let name = function.source_name.as_ref().unwrap_or(&function.name);
+    let name = function.display_name();
     NumberUse::Leaks(format!(
         "the region hands its thread number to `{name}`, which is not inlined"
     ))

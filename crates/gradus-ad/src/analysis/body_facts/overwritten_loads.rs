@@ -77,7 +77,7 @@ impl BodyFacts<'_> {
             None => String::new(),
         };
         let by = |op: Op| match unit.callee(self.body, op).map(|f| &unit.functions[f]) {
-            Some(f) => format!(" by `{}`", f.source_name.as_ref().unwrap_or(&f.name)),
+            Some(f) => format!(" by `{}`", f.display_name()),
             None => String::new(),
         };
         match self.clobbered_loads.get(&load) {

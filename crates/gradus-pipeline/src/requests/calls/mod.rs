@@ -295,7 +295,7 @@ fn with_body_or_wrapper(unit: &mut Unit, primal: FuncId) -> Option<FuncId> {
 
 fn undefined_function_error(call: &Call<'_>, primal: FuncId) -> Diagnostic {
     let function = &call.unit.functions[primal];
-    let name = function.source_name.as_ref().unwrap_or(&function.name);
+    let name = function.display_name();
     if function.defined {
         let message = format!("`{name}` cannot be imported into the IR");
         return call.error(Code::NotImportable, message);

@@ -73,7 +73,7 @@ impl Call<'_> {
     /// Returns an error at the line of the call.
     pub(crate) fn error(&self, code: Code, message: impl Into<String>) -> Diagnostic {
         let site = &self.unit.functions[self.site];
-        let name = site.source_name.as_ref().unwrap_or(&site.name);
+        let name = site.display_name();
         Diagnostic::error(code, message)
             .in_function(name)
             .at(self.unit.span(self.body.ops[self.op].loc), "requested here")
@@ -223,7 +223,7 @@ impl<'a> Parser<'a> {
 
     fn name(&self) -> &'a str {
         let function = &self.call.unit.functions[self.primal];
-        function.source_name.as_ref().unwrap_or(&function.name)
+        function.display_name()
     }
 
     fn params(&self) -> &'a [TypeId] {

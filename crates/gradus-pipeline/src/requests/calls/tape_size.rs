@@ -97,11 +97,11 @@ pub(super) fn check_tape_size(
     };
     if let Some(bytes) = body.as_int(unit, allocated) {
         let function = &unit.functions[site];
-        let name = function.source_name.as_ref().unwrap_or(&function.name);
+        let name = function.display_name();
         roots.allocated.push(StatedTapeSize {
             root,
             bytes: i64::try_from(bytes).unwrap_or(i64::MAX),
-            place: (name.clone(), unit.span(body.ops[op].loc)),
+            place: (name.to_string(), unit.span(body.ops[op].loc)),
         });
         return;
     }

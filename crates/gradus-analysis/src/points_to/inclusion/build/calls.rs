@@ -4,7 +4,7 @@ use crate::call_graph::Callee;
 use crate::points_to::inclusion::build::{BodyBuilder, Builder};
 use crate::points_to::inclusion::constraints::{ByteCopy, Constraint, IndirectCall, NodeId};
 use crate::points_to::inclusion::objects::Context;
-use gradus_ir::{AttrValue, FuncId, Op, OpKind, TypeId, Value};
+use gradus_ir::{AttrValue, FuncId, Op, TypeId};
 
 impl Builder<'_> {
     /// Builds the constraints of each indirect call for each external function of its type. The solver adds them when
@@ -40,16 +40,6 @@ impl Builder<'_> {
 }
 
 impl BodyBuilder<'_, '_> {
-    /// Returns the result of a call: the op's result or the parameter of an invoke's region 0.
-    pub fn call_result(&self, op: Op) -> Option<Value> {
-        match self.body.kind(op) {
-            OpKind::Invoke(_) => {
-                let region = self.body.op_regions(op)[0];
-                self.body.region_params(region).first().copied()
-            }
-            _ => self.body.results(op).first().copied(),
-        }
-    }
     pub(super) fn call(&mut self, op: Op) {
         let unit = self.builder.unit;
         let Some(callee) = self.builder.closure.callee(unit, self.body, op) else {
@@ -98,7 +88,7 @@ impl BodyBuilder<'_, '_> {
             }
             self.copy_nodes(&to, &from);
         }
-        if let Some(value) = self.call_result(op) {
+        if let Some(value) = self.body.call_result(op) {
             let from = self.builder.returns[context.0 as usize].clone();
             let to = self.nodes(value);
             self.copy_nodes(&to, &from);
@@ -134,7 +124,10 @@ impl BodyBuilder<'_, '_> {
         };
         let args = unit.call_args(self.body, op);
         let args = args.into_iter().map(|arg| self.nodes(arg)).collect();
-        let result = self.call_result(op).map_or(Vec::new(), |v| self.nodes(v));
+        let result = self
+            .body
+            .call_result(op)
+            .map_or(Vec::new(), |v| self.nodes(v));
         let call = self.builder.program.calls.len();
         self.builder.call_contexts.push(self.context);
         self.builder.program.calls.push(IndirectCall {

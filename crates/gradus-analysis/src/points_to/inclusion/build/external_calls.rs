@@ -125,7 +125,7 @@ impl BodyBuilder<'_, '_> {
     fn masked(&mut self, op: Op, masked: MaskedFn, args: &[Value]) {
         match (masked, args) {
             (MaskedFn::Load | MaskedFn::Gather | MaskedFn::ExpandLoad, [ptr, rest @ ..]) => {
-                if let (Some(result), Some(otherwise)) = (self.call_result(op), rest.last()) {
+                if let (Some(result), Some(otherwise)) = (self.body.call_result(op), rest.last()) {
                     self.load(op, *ptr, result);
                     self.copy(*otherwise, result);
                 }
@@ -207,7 +207,7 @@ impl BodyBuilder<'_, '_> {
                 inner.builder.program.copy(to, elements);
             }
         }
-        if let Some(result) = self.call_result(op) {
+        if let Some(result) = self.body.call_result(op) {
             for to in self.nodes(result).into_iter().flatten() {
                 self.builder.program.copy(to, elements);
             }
@@ -223,7 +223,7 @@ impl BodyBuilder<'_, '_> {
     }
     /// Adds the constraints of a known function's result.
     fn add_result(&mut self, op: Op, known: ExternalFn, args: &[Value], effects: Effects) {
-        let Some(result) = self.call_result(op) else {
+        let Some(result) = self.body.call_result(op) else {
             // Not an error: the call has no result.
             return;
         };
@@ -306,7 +306,7 @@ impl BodyBuilder<'_, '_> {
                 self.escape(value);
             }
         }
-        if let Some(result) = self.call_result(op)
+        if let Some(result) = self.body.call_result(op)
             && self.builder.holds_address(self.body.ty(result))
         {
             self.point_to(result, EXTERNAL);

@@ -284,7 +284,7 @@ impl<'a> BodyBuilder<'_, 'a> {
             self.point_to(value, EXTERNAL);
         }
         if let OpKind::Invoke(_) = self.body.kind(op)
-            && let Some(value) = self.call_result(op)
+            && let Some(value) = self.body.call_result(op)
         {
             self.point_to(value, EXTERNAL);
         }
