@@ -11,7 +11,7 @@
 //!    per function type, which keeps the number of edges linear.
 
 use gradus_ir::{Body, ConstId, ConstKind, Definition, FuncId, GlobalId, Op, Symbol, TypeId, Unit};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The callee of a call site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -145,6 +145,21 @@ impl CallGraph {
                 _ => Callee::Indirect(info.signature),
             },
         })
+    }
+
+    /// Returns the functions on a cycle of direct calls.
+    pub(crate) fn directly_recursive(&self) -> HashSet<FuncId> {
+        let inside = |site: &CallSite| match site.callee {
+            Callee::Inside(func) => Some(self.position[&func]),
+            Callee::Indirect(_) | Callee::Outside(_) | Callee::Foreign => None,
+        };
+        let callees = |sites: &Vec<CallSite>| sites.iter().filter_map(inside).collect();
+        let edges: Vec<Vec<usize>> = self.sites.iter().map(callees).collect();
+        let is_cycle = |members: &Vec<usize>| {
+            members.len() > 1 || members.iter().any(|&node| edges[node].contains(&node))
+        };
+        let cycles = tarjan(&edges).into_iter().filter(is_cycle);
+        cycles.flatten().map(|node| self.functions[node]).collect()
     }
 
     fn find_components(&mut self) {

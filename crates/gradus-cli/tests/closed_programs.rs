@@ -97,6 +97,63 @@ fn other_code_keeps_a_variable_open() {
     }
 }
 
+const HANDLERS: &str = "typedef struct { void (*begin)(double *, void *); void *data; } Handler;
+extern Handler idle;
+typedef struct { Handler *first; double s[2]; } Scene;
+";
+
+/// A table of functions whose address the program stores: the program may also change the copy of an instance.
+const SCENE: &str = "#include <gradus.h>
+#include <stdlib.h>
+#include \"handlers.h\"
+static void twice(double *s, void *data) { s[0] *= 2; (void)data; }
+double f(const double *x) {
+    Scene *scene = calloc(1, sizeof(Scene));
+    scene->first = &idle;
+    if (x[1] > 1) {
+        scene->first = malloc(sizeof(Handler));
+        scene->first->begin = twice;
+        scene->first->data = scene;
+    }
+    scene->s[0] = x[0] * x[1];
+    scene->first->begin(scene->s, scene->first->data);
+    double y = scene->s[0];
+    if (scene->first != &idle) free(scene->first);
+    free(scene);
+    return y;
+}
+int main(void) {
+    double x[2] = {2, 3}, d[2] = {0}, low[2] = {2, 1}, e[2] = {0};
+    gradus_vjp(f, gradus_dup, x, d);
+    gradus_vjp(f, gradus_dup, low, e);
+    return d[0] != 6 || d[1] != 4 || e[0] != 1 || e[1] != 2;
+}
+";
+
+#[test]
+fn an_executable_owns_its_tables_of_functions() {
+    let at = folder("closed-tables");
+    write(&at, "handlers.h", HANDLERS);
+    write(
+        &at,
+        "handlers.c",
+        "#include \"handlers.h\"
+static void nothing(double *s, void *data) { (void)s; (void)data; }
+Handler idle = {nothing, 0};
+",
+    );
+    write(&at, "scene.c", SCENE);
+    for level in ["-O0", "-O2"] {
+        accepts(&at, &format!("cc {level} scene.c handlers.c -o a"));
+        succeeds(&mut Command::new(at.join("a")));
+        refuses(
+            &at,
+            &format!("cc {level} -fPIC -shared scene.c handlers.c -o a.so"),
+            "GRD0033",
+        );
+    }
+}
+
 /// A function that an object of another compiler calls stays in the program.
 #[test]
 fn functions_for_other_objects_stay() {

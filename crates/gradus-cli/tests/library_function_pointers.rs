@@ -1,7 +1,8 @@
 //! Indirect calls of C library functions: math functions, whose derivatives are rules, and allocators,
 //! which have shadows.
 
-use crate::support::{accepts, folder, write};
+use crate::support::{accepts, folder, succeeds, write};
+use std::process::Command;
 
 const PROGRAM: &str = r#"
 #include <math.h>
@@ -77,5 +78,87 @@ fn indirect_library_calls() {
             );
             accepts(&at, &line);
         }
+    }
+}
+
+/// A solver hands its callback either its own structure or the user's data, as CVODE does. The structure holds
+/// pointers to functions; the data are numbers.
+const SOLVER: &str = r#"
+#include <stdlib.h>
+struct solver {
+    double h;
+    void *user;
+    double (*norm)(const double *);
+    int (*jacobian)(double *, double, void *);
+    void *data;
+    double *y;
+};
+static double first(const double *y) { return y[0] * y[0]; }
+static int own(double *j, double t, void *data) {
+    struct solver *s = data;
+    *j = t * s->norm(s->y) + s->h;
+    return 0;
+}
+static int users(double *j, double t, void *data) {
+    const double *p = data;
+    *j = t * p[0] * p[1];
+    return 0;
+}
+static void choose(struct solver *s, int is_own) {
+    s->jacobian = is_own ? own : users;
+    s->data = is_own ? (void *)s : s->user;
+}
+double solve(const double *p, int is_own) {
+    struct solver *s = calloc(1, sizeof *s);
+    s->user = (void *)p;
+    s->norm = first;
+    s->y = malloc(8);
+    *s->y = p[1];
+    s->h = p[0];
+    choose(s, is_own);
+    double j = 0, r = 0;
+    for (int i = 0; i < 3; i++) {
+        s->jacobian(&j, i, s->data);
+        r += j * p[0];
+    }
+    free(s->y);
+    free(s);
+    return r;
+}
+"#;
+
+const SOLVER_MAIN: &str = "#include <math.h>
+double solve(const double *, int);
+void solve_vjp(const double *, double *, int, double);
+int main(void) {
+    for (int own = 0; own < 2; own++) {
+        double p[2] = {1.3, 0.7}, d[2] = {0};
+        solve_vjp(p, d, own, 1);
+        for (int i = 0; i < 2; i++) {
+            double at = p[i];
+            p[i] = at + 1e-5;
+            double high = solve(p, own);
+            p[i] = at - 1e-5;
+            double low = solve(p, own);
+            p[i] = at;
+            if (fabs((high - low) / 2e-5 - d[i]) > 1e-7) return 1 + i + 2 * own;
+        }
+    }
+    return 0;
+}
+";
+
+#[test]
+fn callback_data_of_the_user_or_of_the_solver() {
+    let at = folder("callback_data");
+    write(&at, "solver.c", SOLVER);
+    write(&at, "main.c", SOLVER_MAIN);
+    for level in ["-O0", "-O1", "-O2", "-O3"] {
+        accepts(
+            &at,
+            &format!("grad solver.c -f solve -o solver.o -- {level}"),
+        );
+        accepts(&at, "cc main.c solver.o -lm -o program");
+        succeeds(&mut Command::new(at.join("program")));
     }
 }

@@ -696,3 +696,43 @@ fn explicit_threads_are_refused_by_name() {
         );
     }
 }
+
+/// A function that is declared inactive may call a function whose address it receives: `step` writes active memory
+/// itself, `through` by another function. A callback without such writes is fine.
+#[test]
+fn an_inactive_function_with_an_active_callback_is_refused() {
+    let at = folder("false_statement");
+    let program = |callback: &str| {
+        format!(
+            "#include <gradus.h>
+            void run_later(void (*work)(void *), void *data);
+            GRADUS_INACTIVE(run_later);
+            static int calls;
+            __attribute__((noinline)) static void square(double *p) {{ p[0] *= p[0]; }}
+            static void step(void *data) {{ double *p = data; p[0] *= 2; }}
+            static void through(void *data) {{ square(data); }}
+            static void count(void *data) {{ calls++; (void)data; }}
+            double f(const double *x) {{
+                double s[1] = {{x[0]}};
+                run_later({callback}, s);
+                return s[0] * x[0]; }}\n"
+        )
+    };
+    for name in ["step", "through", "count"] {
+        write(&at, &format!("{name}.c"), &program(name));
+    }
+    for level in ["-O0", "-O2"] {
+        for name in ["step", "through"] {
+            let said = refuses(
+                &at,
+                &format!("grad {name}.c -f f -o out.o -- {level}"),
+                "GRD0005",
+            );
+            let stated = said.contains("`run_later` is declared inactive")
+                && said.contains(&format!("`{name}`"))
+                && said.contains(&format!("{name}.c:11"));
+            assert!(stated, "{said}");
+        }
+        accepts(&at, &format!("grad count.c -f f -o out.o -- {level}"));
+    }
+}

@@ -126,6 +126,9 @@ pub struct Report {
     pub lines: BTreeMap<(String, u32), LineCost>,
     /// Number of pointers whose activity is tested at run time.
     pub runtime_activity_tests: usize,
+    /// True if the derivative holds only for a program that keeps the aliasing rules of its language
+    /// ([`AliasSets::assumes_aliasing_rules`]).
+    pub assumes_aliasing_rules: bool,
     /// Recomputed loops, and whether the forward pass omits the loop.
     pub recomputed_loops: Vec<(Option<SourceSpan>, bool)>,
     /// Parallel loops of the reverse pass.
@@ -190,6 +193,7 @@ impl Report {
             runs: (own.total, derived.total),
             lines: line_costs(unit, facts, &own, &derived),
             runtime_activity_tests: asked,
+            assumes_aliasing_rules: closure.memory.assumes_aliasing_rules(),
             recomputed_loops: (facts.recomputed_loops().keys())
                 .map(|lp| {
                     (

@@ -8,13 +8,17 @@ use crate::cfg::no_return::NoReturnRegions;
 use crate::memory::value_accesses::{ValueAccess, value_accesses};
 use crate::points_to::alias_sets::{AliasSetId, MemoryOrigin};
 use crate::view::View;
+use gradus_ir::externals::{ExternalFn, is_thread_function};
 use gradus_ir::{AttrValue, Body, Code, Diagnostic, FuncId, Linkage, Op, Unit};
 use std::collections::HashSet;
+
+/// What a program with explicit threads can use.
+const THREADS_REMEDY: &str = "use OpenMP, the functions of `gradus/parallel.h`, or a serial loop";
 
 /// Returns a diagnostic for each external function that may modify active memory, at its first call, and
 /// for each indirect call of a possibly external function.
 pub(crate) fn findings(facts: View<'_>, classes: &MemoryActivity) -> Vec<Diagnostic> {
-    let mut list = Vec::new();
+    let mut list = false_statements(facts, classes);
     let Some(changed) =
         exported_active_variable(facts, classes).or_else(|| modified_by_callback(facts, classes))
     else {
@@ -121,15 +125,102 @@ fn modified_by_callback(facts: View<'_>, classes: &MemoryActivity) -> Option<Str
             // Not an error: only functions write memory.
             return None;
         };
-        let body = facts.unit.functions[func].body.as_deref()?;
-        let writes = facts.closure.contains(func)
-            && body
-                .walk(body.root())
-                .any(|op| stores_to_active_set(facts, classes, func, body, op));
         let function = &facts.unit.functions[func];
         let name = function.display_name();
-        writes.then(|| format!("`{name}` writes this memory"))
+        writes_active_memory(facts, classes, func).then(|| format!("`{name}` writes this memory"))
     })
+}
+
+/// Returns true if a function, or a function that it calls, stores to active memory.
+fn writes_active_memory(facts: View<'_>, classes: &MemoryActivity, func: FuncId) -> bool {
+    let (mut seen, mut work) = (HashSet::from([func]), vec![func]);
+    while let Some(func) = work.pop() {
+        let body = facts.unit.functions[func].body.as_deref();
+        let Some(body) = body.filter(|_| facts.closure.contains(func)) else {
+            // Not an error: a function outside the call graph is unknown code, and reported as such.
+            continue;
+        };
+        let stores = |op| stores_to_active_set(facts, classes, func, body, op);
+        if body.walk(body.root()).any(stores) {
+            return true;
+        }
+        for site in facts.closure.calls_in(func) {
+            let callees = match site.callee {
+                Callee::Inside(callee) => vec![callee],
+                Callee::Indirect(_) => facts.memory.callees(func, site.op).to_vec(),
+                Callee::Outside(_) | Callee::Foreign => Vec::new(),
+            };
+            work.extend(callees.into_iter().filter(|callee| seen.insert(*callee)));
+        }
+    }
+    false
+}
+
+/// Returns a diagnostic for each function that the program declares inactive, and that receives a function which
+/// writes active memory: it may call this function.
+fn false_statements(facts: View<'_>, classes: &MemoryActivity) -> Vec<Diagnostic> {
+    let mut list = Vec::new();
+    let mut told = HashSet::new();
+    for (func, body) in facts.closure.bodies(facts.unit) {
+        let lost = NoReturnRegions::of(facts.unit, body);
+        for site in facts.closure.calls_in(func) {
+            let Callee::Outside(callee) = site.callee else {
+                continue;
+            };
+            let is_stated = facts.unit.known(callee) == Some(ExternalFn::Inactive);
+            if !is_stated || lost.contains(body, site.op) || told.contains(&callee) {
+                continue;
+            }
+            let callback = callbacks(facts, func, body, site.op)
+                .into_iter()
+                .find(|callback| writes_active_memory(facts, classes, *callback));
+            if let Some(callback) = callback {
+                told.insert(callee);
+                list.push(false_statement(
+                    facts.unit,
+                    (func, body, site.op),
+                    callee,
+                    callback,
+                ));
+            }
+        }
+    }
+    list
+}
+
+/// Returns the functions whose addresses a call passes.
+fn callbacks(facts: View<'_>, func: FuncId, body: &Body, op: Op) -> Vec<FuncId> {
+    let args = facts.unit.call_args(body, op).into_iter();
+    let targets = args.flat_map(|arg| facts.memory.targets(func, arg));
+    let origins = targets.flat_map(|at| facts.memory.get(at.class).origins.iter());
+    let functions = origins.filter_map(|origin| match *origin {
+        MemoryOrigin::Function(func) => Some(func),
+        _ => None,
+    });
+    functions.collect()
+}
+
+fn false_statement(
+    unit: &Unit,
+    at: (FuncId, &Body, Op),
+    callee: FuncId,
+    callback: FuncId,
+) -> Diagnostic {
+    let (func, body, op) = at;
+    let (stated, writer) = (unit.functions[callee].display_name(), unit.functions[callback].display_name());
+    let message = format!(
+        "`{stated}` is declared inactive, but may call `{writer}`, which writes active memory"
+    );
+    let remedy = match is_thread_function(&unit.functions[callee].name) {
+        true => THREADS_REMEDY.to_owned(),
+        false => format!(
+            "remove the declaration, and compile the file that defines `{stated}` together with this one"
+        ),
+    };
+    Diagnostic::error(Code::UnknownCallee, message)
+        .in_function(unit.functions[func].display_name())
+        .at(unit.span(body.ops[op].loc), "here")
+        .help(remedy)
 }
 
 fn stores_to_active_set(
@@ -166,26 +257,6 @@ fn may_write_other_memory(unit: &Unit, body: &Body, op: Op, callee: Option<FuncI
     })
 }
 
-/// Returns true for functions that start, join and synchronise threads in C, C++ and Rust.
-fn belongs_to_threads(symbol: &str) -> bool {
-    const STARTS: [&str; 9] = [
-        "pthread_",
-        "thrd_",
-        "mtx_",
-        "cnd_",
-        "sem_",
-        "_ZNSt6thread",
-        "_ZNSt3__16thread",
-        "_ZNSt18condition_variable",
-        "_ZNSt13__future_base",
-    ];
-    // Rust's mangled names contain the length of each part of the path.
-    let is_rust = ["3std6thread", "3std3sys6thread"]
-        .iter()
-        .any(|part| symbol.contains(part));
-    is_rust || STARTS.iter().any(|start| symbol.starts_with(start))
-}
-
 fn finding(
     unit: &Unit,
     at: (FuncId, &Body, Op),
@@ -193,19 +264,13 @@ fn finding(
     changed: &str,
 ) -> Diagnostic {
     let (func, body, op) = at;
-    let named = |func: FuncId| {
-        let function = &unit.functions[func];
-        function
-            .source_name
-            .clone()
-            .unwrap_or_else(|| function.name.clone())
-    };
+    let named = |func| unit.functions[func].display_name();
     let is_of_threads =
-        callee.is_some_and(|callee| belongs_to_threads(&unit.functions[callee].name));
+        callee.is_some_and(|callee| is_thread_function(&unit.functions[callee].name));
     let (what, remedy) = match callee.map(named) {
         Some(name) if is_of_threads => (
             format!("`{name}` belongs to explicit threads, which have no derivative,"),
-            "use OpenMP, the functions of `gradus/parallel.h`, or a serial loop".to_owned(),
+            THREADS_REMEDY.to_owned(),
         ),
         Some(name) => (
             format!("`{name}` has no body in this program"),

@@ -130,6 +130,9 @@ pub struct AliasSets {
     pub(crate) copies: Vec<CopyBytes>,
     /// True if the contents of the destination of a byte copy do not become contents of the source.
     pub(crate) copies_are_directed: bool,
+    /// True if loads read the stores with compatible TBAA tags alone: the program must keep the aliasing rules of its
+    /// language.
+    pub(crate) assumes_aliasing_rules: bool,
     pub(crate) callees: HashMap<(FuncId, Op), (Vec<FuncId>, bool)>,
     pub(crate) leaves: FlatTypes,
     /// The pointers that are assembled from bits of addresses, such as two halves.
@@ -142,6 +145,11 @@ impl AliasSets {
     pub fn of(unit: &Unit, closure: &CallGraph) -> AliasSets {
         let exact = inclusion::solve(unit, closure, NODES_MAX);
         exact.unwrap_or_else(|| AliasSets::by_unification(unit, closure))
+    }
+    /// Returns true if loads read the stores with compatible TBAA tags alone. The results hold for a program that keeps
+    /// the aliasing rules of its language.
+    pub fn assumes_aliasing_rules(&self) -> bool {
+        self.assumes_aliasing_rules
     }
     /// Computes the alias sets by unification (`alias_set_solver.rs`): the fallback of [`AliasSets::of`], and a bound
     /// for its result.

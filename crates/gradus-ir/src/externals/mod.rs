@@ -31,6 +31,7 @@ pub(crate) mod system;
 #[cfg(test)]
 mod tests;
 mod text;
+mod threads;
 pub(crate) mod vector;
 mod words;
 
@@ -61,6 +62,7 @@ pub use system::{
     reads_address_lists,
 };
 pub use text::TextFn;
+pub use threads::is_thread_function;
 pub use vector::{MaskedFn, ReduceFn};
 pub use words::{AttributeMeaning, KEYWORDS, Keyword, KeywordKind, Marker, Registration, Support};
 

@@ -37,7 +37,9 @@ impl Host {
     pub fn close_program(&self, needed: &[String]) {
         // SAFETY: the host owns the module, and no caller holds a value of it across the call.
         self.close_definitions(needed, |value, _| unsafe {
-            LLVMIsAFunction(value).is_null() && !has_section(value) && is_only_read(value)
+            LLVMIsAFunction(value).is_null()
+                && !has_section(value)
+                && (is_only_read(value) || is_table_of_functions(value))
         });
     }
 
@@ -147,6 +149,31 @@ unsafe fn is_only_read(address: LLVMValueRef) -> bool {
             at = LLVMGetNextUse(at);
         }
         true
+    }
+}
+
+/// Returns whether the initial value of a variable contains the address of a function.
+///
+/// # Safety
+/// `variable` is live.
+unsafe fn is_table_of_functions(variable: LLVMValueRef) -> bool {
+    unsafe {
+        let mut work = vec![LLVMGetInitializer(variable)];
+        while let Some(value) = work.pop() {
+            if value.is_null() {
+                continue;
+            }
+            if !LLVMIsAFunction(value).is_null() {
+                return true;
+            }
+            let is_aggregate =
+                !LLVMIsAConstantStruct(value).is_null() || !LLVMIsAConstantArray(value).is_null();
+            if is_aggregate {
+                let operands = 0..LLVMGetNumOperands(value) as u32;
+                work.extend(operands.map(|index| LLVMGetOperand(value, index)));
+            }
+        }
+        false
     }
 }
 

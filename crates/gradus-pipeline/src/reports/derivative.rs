@@ -84,6 +84,7 @@ fn of_record(
             derivative: report.runs.1,
         },
         runtime_activity_tests: report.runtime_activity_tests,
+        assumes_aliasing_rules: report.assumes_aliasing_rules,
         scatter_to_gather: made.gather_loops,
         recomputed_loops: (report.recomputed_loops.iter())
             .map(|(span, idle)| RecomputedLoop {

@@ -73,6 +73,9 @@ pub struct DerivativeReport {
     pub dynamic_ops: DynamicOps,
     /// The number of pointers whose activity is tested at run time.
     pub runtime_activity_tests: usize,
+    /// True if the derivative holds only for a program that keeps the aliasing rules of its language: the analysis of
+    /// pointers was too large without TBAA.
+    pub assumes_aliasing_rules: bool,
     /// The number of loops of the reverse pass turned from scatter into gather.
     pub scatter_to_gather: usize,
     /// Loops that the reverse pass runs again.

@@ -147,11 +147,17 @@ fn headline(all: &[DerivativeReport], start: usize, end: usize) -> Headline {
         ops_estimated: is_dynamic,
         ratio: (ops.primal > 0.0).then(|| ops.derivative / ops.primal),
         tape_bytes: bytes(&shown.tape),
-        tape_estimated: shown.tape.as_ref().is_some_and(|tape| tape.estimated),
+        tape_estimated: is_estimated(&shown.tape)
+            || called.iter().any(|i| is_estimated(&all[*i].tape)),
         called_tape_bytes: (called.iter().filter_map(|i| bytes(&all[*i].tape)))
             .fold(0.0, |sum, bytes| sum + bytes),
         called,
     }
+}
+
+/// Returns true if unknown lengths count as 1000 in the size of a tape.
+fn is_estimated(tape: &Option<Tape>) -> bool {
+    tape.as_ref().is_some_and(|tape| tape.estimated)
 }
 
 /// Returns true if the estimate of executed operations differs from the number of operations in the code.

@@ -9,6 +9,10 @@ use gradus_pipeline::report::{
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+/// The line for a derivative whose analysis of pointers used TBAA.
+pub(super) const ALIASING_RULES: &str =
+    "assumes: the program keeps the aliasing rules of C (no -fno-strict-aliasing)";
+
 /// Returns the whole report.
 pub(super) fn text(document: &Document) -> String {
     let mut text = String::new();
@@ -72,6 +76,9 @@ fn derivative(text: &mut String, one: &DerivativeReport) {
     if one.runtime_activity_tests > 0 {
         let pointers = many(one.runtime_activity_tests, "pointer");
         let _ = writeln!(text, "{indent}  run-time activity: {pointers}");
+    }
+    if one.assumes_aliasing_rules {
+        let _ = writeln!(text, "{indent}  {ALIASING_RULES}");
     }
     if one.scatter_to_gather > 0 {
         let loops = many(one.scatter_to_gather, "inner loop");

@@ -3,7 +3,7 @@
 
 use super::document::{Document, Headline, mode_name};
 use super::figures::{activity, bytes, clipped, count, many, place, ratio, result};
-use super::full::value;
+use super::full::{ALIASING_RULES, value};
 use gradus_pipeline::report::{
     AdditionKind, DerivativeReport, RegionOutcome, ResultRole, Tape, TapeRow,
 };
@@ -43,6 +43,9 @@ fn single(document: &Document, headline: &Headline) -> Vec<String> {
     let mut lines = vec![title(root)];
     lines.push(format!("  arguments: {}", arguments(root)));
     lines.push(format!("  {}", cost(headline)));
+    if shown.assumes_aliasing_rules {
+        lines.push(format!("  {ALIASING_RULES}"));
+    }
     if let Some(tape) = &shown.tape {
         lines.push(format!("  {}", tape_total(headline)));
         lines.extend(tape_lines(tape));

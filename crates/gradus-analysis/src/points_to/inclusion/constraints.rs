@@ -2,7 +2,7 @@
 
 use crate::points_to::inclusion::objects::ObjectId;
 use crate::types::lattice::CellType;
-use gradus_ir::{FuncId, Op, TbaaTypeId, TypeId};
+use gradus_ir::{FuncId, Op, TbaaTag, TbaaTypeId, TypeId};
 use std::collections::HashMap;
 
 /// A node: a set of locations.
@@ -66,12 +66,18 @@ pub(crate) enum Constraint {
         step: Step,
     },
     /// `to` contains the contents of the cell `bytes` behind `ptr`.
-    Load { to: NodeId, ptr: NodeId, bytes: i64 },
+    Load {
+        to: NodeId,
+        ptr: NodeId,
+        bytes: i64,
+        tag: Option<TbaaTag>,
+    },
     /// The cell `bytes` behind `ptr` contains `from`.
     Store {
         ptr: NodeId,
         bytes: i64,
         from: NodeId,
+        tag: Option<TbaaTag>,
     },
     /// `to` contains the bits in the word around the cell `bytes` behind `ptr`.
     LoadBits { to: NodeId, ptr: NodeId, bytes: i64 },
@@ -104,6 +110,16 @@ pub(crate) enum Constraint {
         from: NodeId,
         object: ObjectId,
     },
+}
+
+impl Constraint {
+    /// Returns the constraint of an access of any type.
+    pub fn without_tag(mut self) -> Constraint {
+        if let Constraint::Load { tag, .. } | Constraint::Store { tag, .. } = &mut self {
+            *tag = None;
+        }
+        self
+    }
 }
 
 /// An indirect call.

@@ -46,11 +46,9 @@ impl Instances {
         };
         let total: usize = closure.functions().iter().map(|&func| ops(func)).sum();
         let mut budget = OPS_FREE + GROWTH_MAX * total;
-        let recursive = |func: FuncId| {
-            let component = closure.component_of(func);
-            component.is_none_or(|at| closure.components()[at].recursive)
-        };
-        let is_small = |func: FuncId| ops(func) <= OPS_MAX && !recursive(func);
+        // Indirect calls lead to shared instances, and end a chain of instances.
+        let recursive = closure.directly_recursive();
+        let is_small = |func: FuncId| ops(func) <= OPS_MAX && !recursive.contains(&func);
         let mut found = Instances::default();
         // Every other function is small and has a caller.
         let entries = closure.address_taken().iter().chain(closure.roots());

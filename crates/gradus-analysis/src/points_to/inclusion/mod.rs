@@ -33,11 +33,24 @@ use crate::points_to::inclusion::solver::Solver;
 use gradus_ir::Unit;
 
 /// Computes [`AliasSets::of`]. Returns `None` for a program with more than `nodes_max` nodes, or with too much work.
+///
+/// A program with too much work is solved again with the aliasing rules of its language: a load reads the stores with
+/// compatible TBAA tags alone. A few wrong targets of a generic container then spread less.
 pub(crate) fn solve(unit: &Unit, closure: &CallGraph, nodes_max: u32) -> Option<AliasSets> {
+    let mut attempts = [false, true].into_iter();
+    attempts.find_map(|uses_tags| solve_once(unit, closure, nodes_max, uses_tags))
+}
+
+fn solve_once(
+    unit: &Unit,
+    closure: &CallGraph,
+    nodes_max: u32,
+    uses_tags: bool,
+) -> Option<AliasSets> {
     let builder = build::build(unit, closure);
     if builder.program.kinds.len() > nodes_max as usize {
         return None;
     }
-    let solver = Solver::solve(builder);
+    let solver = Solver::solve(builder, uses_tags);
     (!solver.is_exhausted()).then(|| results::results(&solver))
 }

@@ -94,6 +94,8 @@ pub(crate) struct Object {
     pub has_unknown_content: bool,
     /// True for the memory behind an argument that is an integer.
     pub is_number: bool,
+    /// True for the memory behind an argument that the source declares as a pointer to floating-point numbers.
+    pub is_declared_floats: bool,
     /// Offsets of the pointers in the initializer of a variable.
     pub initial_pointers: BTreeSet<i64>,
     /// Declared types of the memory, with the offset of each.
@@ -149,6 +151,7 @@ impl Objects {
                 is_normalized: false,
                 has_unknown_content,
                 is_number: false,
+                is_declared_floats: false,
                 initial_pointers: BTreeSet::new(),
                 declared: Vec::new(),
             });
@@ -308,6 +311,7 @@ impl Objects {
         let data = self.get(cell.object);
         let mut initial = data.initial_pointers.iter();
         data.has_unknown_content
+            && !data.is_declared_floats
             && !initial.any(|offset| data.folds.normalize(*offset) == cell.offset)
     }
     /// Returns the cell at a location.

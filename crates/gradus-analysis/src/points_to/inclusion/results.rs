@@ -22,6 +22,7 @@ pub(crate) fn results(solver: &Solver<'_>) -> AliasSets {
     let mut memory = AliasSets {
         leaves: FlatTypes::of(unit),
         copies_are_directed: true,
+        assumes_aliasing_rules: solver.uses_tags(),
         ..AliasSets::default()
     };
     for (object, data) in solver.objects.iter() {
@@ -37,10 +38,16 @@ pub(crate) fn results(solver: &Solver<'_>) -> AliasSets {
                 .insert(global, cell_ref(Location::start(object)));
         }
     }
-    for (at, cell) in &solver.cells {
-        let targets = addresses(solver, *cell).map(cell_ref).collect();
+    for (at, node) in solver.stored_cells() {
+        let targets = addresses(solver, node).map(cell_ref);
         let words = &mut memory.classes[at.object.0 as usize].words;
-        words.entry(at.offset).or_default().targets = targets;
+        words.entry(at.offset).or_default().targets.extend(targets);
+    }
+    for class in &mut memory.classes {
+        for word in class.words.values_mut() {
+            word.targets.sort_unstable();
+            word.targets.dedup();
+        }
     }
     add_values(solver, &mut memory);
     add_copies(solver, &mut memory);

@@ -1,7 +1,7 @@
 //! Tests of the inclusion-based analysis on programs in the text form of the IR.
 
 use crate::points_to::alias_sets::{AliasSets, CellRef, MemoryOrigin};
-use crate::points_to::inclusion::solve;
+use crate::points_to::inclusion::{solve, solve_once};
 use crate::{CallGraph, Callee};
 use gradus_ir::{FuncId, Op, OpKind, Unit, Value};
 
@@ -13,9 +13,12 @@ struct Study {
 
 impl Study {
     fn of(text: &str) -> Study {
+        Study::with_tags(text, false)
+    }
+    fn with_tags(text: &str, uses_tags: bool) -> Study {
         let unit: Unit = gradus_ir::parse(text, "f.gir").expect("the text is well formed");
         let root = unit.function("f").expect("the function is defined");
-        let memory = solve(&unit, &CallGraph::of(&unit, &[root]), u32::MAX);
+        let memory = solve_once(&unit, &CallGraph::of(&unit, &[root]), u32::MAX, uses_tags);
         let memory = memory.expect("no limit");
         Study { unit, memory }
     }
@@ -466,4 +469,86 @@ fn null_tests_of_declared_callbacks_stay_open() {
     );
     let targets = study.targets("f", study.value("f", 2));
     assert!(targets.contains(&"arg1+0".to_string()), "{targets:?}");
+}
+
+/// Two structures, `a` with a pointer to numbers and `b` with a pointer to a pointer, and the types in their tags.
+const TAGS: &str = "tbaa 0 = \"root\" ()\n\
+     tbaa 1 = \"char\" (0: 0)\n\
+     tbaa 2 = \"p1 double\" (0: 1)\n\
+     tbaa 3 = \"p2 double\" (0: 1)\n\
+     tbaa 4 = \"a\" (0: 2, 8: 2)\n\
+     tbaa 5 = \"b\" (0: 3)\n\
+     declare @malloc(i64) -> ptr\n";
+
+#[test]
+fn loads_read_stores_of_compatible_type() {
+    let text = format!(
+        "{TAGS}func @f(%x: ptr, %y: ptr, %z: ptr, %k: i64) {{\n\
+         %r = call @malloc(16)\n\
+         store %x, %r !tbaa(4, 2, 0)\nstore %y, %r !tbaa(5, 3, 0)\n\
+         %a = load %r -> ptr !tbaa(2, 2, 0)\n\
+         %b = load %r -> ptr !tbaa(3, 3, 0)\n\
+         %c = load %r -> ptr\n\
+         store %z, %r\n\
+         %d = load %r -> ptr !tbaa(5, 3, 0)\nreturn\n}}\n"
+    );
+    let (all, exact) = (Study::of(&text), Study::with_tags(&text, true));
+    let targets = |study: &Study, index| study.targets("f", study.value("f", index));
+    for index in [3, 4, 5, 7] {
+        assert_eq!(targets(&all, index), ["arg0+0", "arg1+0", "arg2+0"]);
+    }
+    assert_eq!(targets(&exact, 3), ["arg0+0", "arg2+0"]);
+    assert_eq!(targets(&exact, 4), ["arg1+0", "arg2+0"]);
+    assert_eq!(targets(&exact, 5), ["arg0+0", "arg1+0", "arg2+0"]);
+    assert_eq!(targets(&exact, 7), ["arg1+0", "arg2+0"]);
+    assert!(exact.memory.assumes_aliasing_rules() && !all.memory.assumes_aliasing_rules());
+}
+
+/// A program may index the members of one structure like an array: `(&s->first)[i]`.
+#[test]
+fn members_of_one_structure_may_be_indexed() {
+    let text = format!(
+        "{TAGS}func @f(%x: ptr, %n: i64) {{\n\
+         %r = call @malloc(16)\n\
+         %second = addr i8, %r, 8\nstore %x, %second !tbaa(4, 2, 8)\n\
+         %at = addr ptr, %r, %n\n%p = load %at -> ptr !tbaa(4, 2, 0)\nreturn\n}}\n"
+    );
+    let study = Study::with_tags(&text, true);
+    assert_eq!(study.targets("f", study.value("f", 4)), ["arg0+0"]);
+}
+
+/// Copied memory keeps its type.
+#[test]
+fn byte_copies_keep_tags() {
+    let text = format!(
+        "{TAGS}declare @memcpy(ptr, ptr, i64) -> ptr\n\
+         func @f(%x: ptr, %y: ptr) {{\n\
+         %r = call @malloc(16)\n%s = call @malloc(16)\n\
+         store %x, %r !tbaa(4, 2, 0)\nstore %y, %r !tbaa(5, 3, 0)\n\
+         %m = call @memcpy(%s, %r, 16)\n\
+         %p = load %s -> ptr !tbaa(4, 2, 0)\nreturn\n}}\n"
+    );
+    let study = Study::with_tags(&text, true);
+    assert_eq!(study.targets("f", study.value("f", 5)), ["arg0+0"]);
+}
+
+/// The callback data is a structure of the program or the caller's numbers: a load of a member reads no pointer from
+/// the numbers. A load that can read nothing else does.
+#[test]
+fn declared_numbers_hold_pointers_only_if_nothing_else_is_read() {
+    let program = |declared: &str, also: &str| {
+        Study::of(&format!(
+            "attrs 0 = param({declared}) param() param()\n\
+             declare @malloc(i64) -> ptr\n\
+             func @f(%x: ptr, %k: i1, %z: ptr) #0 {{\n\
+             %r = call @malloc(16)\nstore %z, %r\n\
+             %data = select %k, %r, %x\n%p = load %data -> ptr\n{also}return\n}}\n"
+        ))
+    };
+    let read = |study: &Study| study.targets("f", study.value("f", 3));
+    let floats = "\"gradus-pointee\" = type f64";
+    assert_eq!(read(&program("", "")), ["arg2+0", "behind+0"]);
+    assert_eq!(read(&program(floats, "")), ["arg2+0"]);
+    let both = program(floats, "%q = load %x -> ptr\n");
+    assert_eq!(read(&both), ["arg2+0", "behind+0"]);
 }

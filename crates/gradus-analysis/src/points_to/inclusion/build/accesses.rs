@@ -12,17 +12,33 @@ const WORDS_MAX: u64 = 64;
 impl BodyBuilder<'_, '_> {
     /// Adds the constraints of a load of `value` from `ptr`.
     pub fn load(&mut self, op: Op, ptr: Value, value: Value) {
+        let tag = self.tag(op);
         self.access(op, ptr, value, |to, kind, ptr, bytes| match kind {
             NodeKind::Part => Constraint::LoadBits { to, ptr, bytes },
-            NodeKind::Word | NodeKind::Pointer => Constraint::Load { to, ptr, bytes },
+            NodeKind::Word | NodeKind::Pointer => Constraint::Load {
+                to,
+                ptr,
+                bytes,
+                tag,
+            },
         });
     }
     /// Adds the constraints of a store of `value` to `ptr`.
     pub fn store(&mut self, op: Op, ptr: Value, value: Value) {
+        let tag = self.tag(op);
         self.access(op, ptr, value, |from, kind, ptr, bytes| match kind {
             NodeKind::Part => Constraint::StoreBits { ptr, bytes, from },
-            NodeKind::Word | NodeKind::Pointer => Constraint::Store { ptr, bytes, from },
+            NodeKind::Word | NodeKind::Pointer => Constraint::Store {
+                ptr,
+                bytes,
+                from,
+                tag,
+            },
         });
+    }
+    fn tag(&self, op: Op) -> Option<TbaaTag> {
+        let meta = self.body.ops[op].meta?;
+        self.builder.unit.meta(meta).tbaa
     }
     fn access(
         &mut self,
@@ -37,7 +53,7 @@ impl BodyBuilder<'_, '_> {
         };
         let ty = self.body.ty(value);
         let nodes = self.nodes(value);
-        let tag = self.body.ops[op].meta.and_then(|id| unit.meta(id).tbaa);
+        let tag = self.tag(op);
         let tagged = tag.map_or(CellType::NOTHING, |tag| tbaa_type(unit, tag.access));
         if let Some(tag) = tag {
             self.note_tbaa_base(place, tag);
@@ -68,12 +84,20 @@ impl BodyBuilder<'_, '_> {
                         array: Some((at, Some(at + bytes as i64))),
                     },
                 });
-                self.builder.program.push(constraint(node, kind, words, 0));
+                let access = constraint(node, kind, words, 0).without_tag();
+                self.builder.program.push(access);
                 continue;
             }
             for k in 0..(bytes / word).clamp(1, WORDS_MAX) {
                 let at = at + (k * word) as i64;
-                self.builder.program.push(constraint(node, kind, place, at));
+                let access = constraint(node, kind, place, at);
+                // The tag names the first word of an access.
+                let access = if at == 0 {
+                    access
+                } else {
+                    access.without_tag()
+                };
+                self.builder.program.push(access);
             }
         }
     }

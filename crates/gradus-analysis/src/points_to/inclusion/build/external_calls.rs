@@ -9,8 +9,8 @@ use crate::points_to::inclusion::constraints::{Constraint, NodeId, Step};
 use crate::points_to::inclusion::objects::{EXTERNAL, ObjectKey};
 use crate::types::lattice::CellType;
 use gradus_ir::externals::{
-    CompilerIntrinsic, Effects, ExternalFn, IntFn, MaskedFn, MemoryFn, MultiResultMathFn, SystemFn,
-    VA_LIST_BYTES, VA_LIST_POINTERS,
+    CompilerIntrinsic, Effects, ExceptionFn, ExternalFn, IntFn, MaskedFn, MemoryFn,
+    MultiResultMathFn, SystemFn, VA_LIST_BYTES, VA_LIST_POINTERS,
 };
 use gradus_ir::{AttrValue, FuncId, Op, Value};
 
@@ -33,6 +33,8 @@ impl BodyBuilder<'_, '_> {
             ExternalFn::OpenMp(_) | ExternalFn::Fork(_) | ExternalFn::Mpi | ExternalFn::Gpu => {
                 return self.escape_operands(op, 1);
             }
+            // Nobody observes what a function of the program keeps that never returns.
+            ExternalFn::Exception(ExceptionFn::NoReturn) => return,
             ExternalFn::Math(_)
             | ExternalFn::Complex(_)
             | ExternalFn::Integer(_)
@@ -66,6 +68,7 @@ impl BodyBuilder<'_, '_> {
                         ptr,
                         bytes: 0,
                         from,
+                        tag: None,
                     });
                     program.evidence.cells.push((ptr, 0, CellType::POINTER));
                 }
@@ -106,12 +109,14 @@ impl BodyBuilder<'_, '_> {
             ptr: area,
             bytes: 0,
             from: arguments,
+            tag: None,
         });
         for bytes in VA_LIST_POINTERS {
             program.push(Constraint::Store {
                 ptr: list,
                 bytes,
                 from: area,
+                tag: None,
             });
         }
     }

@@ -67,7 +67,12 @@ impl Builder<'_> {
     fn store_address(&mut self, ptr: NodeId, bytes: i64, object: ObjectId, offset: i64) {
         let from = self.program.node();
         self.program.address(from, object, offset);
-        self.program.push(Constraint::Store { ptr, bytes, from });
+        self.program.push(Constraint::Store {
+            ptr,
+            bytes,
+            from,
+            tag: None,
+        });
     }
     /// An initializer that could not be read holds any of its symbols anywhere.
     fn add_unparsed(&mut self, pointer: NodeId, named: &[Symbol]) {

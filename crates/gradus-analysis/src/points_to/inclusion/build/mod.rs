@@ -20,7 +20,8 @@ use crate::points_to::inclusion::objects::{Context, EXTERNAL, ObjectId, ObjectKe
 use crate::points_to::leaf_tables::Slots;
 use crate::types::flat_aggregates::FlatTypes;
 use gradus_ir::{
-    Body, ConstId, ConstKind, Definition, FuncId, Op, OpKind, Point, Type, TypeId, Unit, Value,
+    Body, ConstId, ConstKind, Definition, FuncId, Op, OpKind, POINTEE_ATTR, Point, Type, TypeId,
+    Unit, Value,
 };
 
 /// Constraints under construction.
@@ -121,8 +122,11 @@ impl<'a> Builder<'a> {
         self.program.address(variadic, EXTERNAL, 0);
         for (number, &param) in body.params().iter().enumerate() {
             let object = self.objects.of(ObjectKey::Argument(func, number as u32));
-            self.objects.get_mut(object).is_number =
-                self.kind(body.ty(param)) != Some(NodeKind::Pointer);
+            let is_number = self.kind(body.ty(param)) != Some(NodeKind::Pointer);
+            let attrs = self.unit.attrs(self.unit.functions[func].attrs);
+            let data = self.objects.get_mut(object);
+            data.is_number = is_number;
+            data.is_declared_floats = attrs.param(number, POINTEE_ATTR).is_some();
             let mut reader = BodyBuilder {
                 builder: self,
                 context,

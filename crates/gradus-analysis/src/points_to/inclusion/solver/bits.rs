@@ -12,6 +12,7 @@ use crate::points_to::inclusion::constraints::{Constraint, NodeId, NodeKind};
 use crate::points_to::inclusion::nodes::Move;
 use crate::points_to::inclusion::objects::{EXTERNAL, Location, ObjectKey};
 use crate::points_to::inclusion::solver::Solver;
+use crate::points_to::inclusion::solver::cells::CellUse;
 
 impl Solver<'_> {
     /// Returns true if a location stands for bits of an address.
@@ -70,15 +71,15 @@ impl Solver<'_> {
         if at.object == EXTERNAL {
             self.escape_node(from);
         }
-        for cell in self.cells_at(at, self.to_word(at, bytes)) {
+        for cell in self.cells_at(at, self.to_word(at, bytes), CellUse::Store(None)) {
             self.edge(from, cell, Move::Bits);
         }
     }
     fn load_bits(&mut self, to: NodeId, at: Location, bytes: i64) {
         for place in self.moved(at, self.to_word(at, bytes)) {
-            let cell = self.cells.get(&self.objects.cell(place)).copied();
-            let bits = cell.filter(|&cell| self.locations.has_bits(self.numbers(cell)));
-            if let Some(cell) = bits {
+            let cells = self.cells.stored_at(self.objects.cell(place));
+            let has_bits = |&cell: &NodeId| self.locations.has_bits(self.numbers(cell));
+            for cell in cells.filter(has_bits).collect::<Vec<_>>() {
                 self.edge(cell, to, Move::Bits);
             }
         }

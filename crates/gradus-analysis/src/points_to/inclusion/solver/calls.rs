@@ -4,7 +4,7 @@ use crate::points_to::inclusion::constraints::NodeId;
 use crate::points_to::inclusion::nodes::Move;
 use crate::points_to::inclusion::objects::{Location, ObjectId, ObjectKey};
 use crate::points_to::inclusion::solver::Solver;
-use gradus_ir::FuncId;
+use gradus_ir::{FuncId, TbaaTag};
 
 impl Solver<'_> {
     pub(super) fn escape_node(&mut self, id: NodeId) {
@@ -24,14 +24,16 @@ impl Solver<'_> {
             ObjectKey::Bits(of) => return self.escape(of),
             _ => {}
         }
-        let cells: Vec<NodeId> = self.cells_in(object).map(|(_, cell)| cell).collect();
-        for cell in cells {
-            self.escape_cell(cell);
+        for (_, tag, cell) in self.cells.stored_in(object) {
+            self.escape_cell(cell, tag);
         }
     }
-    pub(super) fn escape_cell(&mut self, cell: NodeId) {
+    /// Lets unknown code read a cell, and store without a tag.
+    pub(super) fn escape_cell(&mut self, cell: NodeId, tag: Option<TbaaTag>) {
         self.escape_node(cell);
-        self.add_external(cell);
+        if tag.is_none() {
+            self.add_external(cell);
+        }
     }
     pub(super) fn call_from_unknown(&mut self, func: FuncId) {
         let Some(context) = self.instances.shared_of(func) else {

@@ -1,14 +1,12 @@
-//! Memory cells and byte copies: a copy connects the cells of its source with the cells of its destination.
+//! Byte copies: a copy connects the cells of its source with the cells of its destination.
 
 use crate::points_to::folds::{Fold, visit_elements};
 use crate::points_to::inclusion::constraints::NodeId;
-use crate::points_to::inclusion::nodes::{Move, Node};
-use crate::points_to::inclusion::objects::{Cell, EXTERNAL, Location, ObjectId};
+use crate::points_to::inclusion::nodes::Move;
+use crate::points_to::inclusion::objects::{EXTERNAL, Location};
 use crate::points_to::inclusion::solver::Solver;
 use crate::points_to::union_find::gcd;
-
-/// Maximal number of cells of one object.
-const CELLS_MAX: usize = 1024;
+use gradus_ir::TbaaTag;
 
 /// Maximal number of instances of a folded cell that one byte copy enumerates.
 const REPEATS_MAX: usize = 128;
@@ -22,59 +20,6 @@ pub(super) struct Transfer {
 }
 
 impl Solver<'_> {
-    /// Returns the cells `bytes` behind a location; none for [`EXTERNAL`] and functions.
-    pub(super) fn cells_at(&mut self, at: Location, bytes: i64) -> Vec<NodeId> {
-        let data = self.objects.get(at.object);
-        if at.object == EXTERNAL || data.key.is_without_memory() {
-            return Vec::new();
-        }
-        let places = self.moved(at, bytes);
-        places.into_iter().map(|place| self.cell(place)).collect()
-    }
-    /// Returns the cell at a location.
-    pub(super) fn cell(&mut self, at: Location) -> NodeId {
-        let at = self.objects.cell(at);
-        if let Some(&cell) = self.cells.get(&at) {
-            return cell;
-        }
-        let cell = NodeId(self.nodes.len() as u32);
-        self.nodes.push(Node::default());
-        self.representatives.push();
-        self.cells.insert(at, cell);
-        if self.objects.is_unknown(at) {
-            let behind = self.objects.behind(at.object, at.offset);
-            self.add(cell, Location::start(behind));
-        }
-        if self.escaped.contains(&at.object) {
-            self.escape_cell(cell);
-        }
-        self.limit_cells(at.object);
-        if self.is_exhausted() {
-            return cell;
-        }
-        for transfer in self.outgoing.get(&at.object).cloned().unwrap_or_default() {
-            self.send(transfer, at.offset, cell);
-        }
-        for transfer in self.incoming.get(&at.object).cloned().unwrap_or_default() {
-            self.receive(transfer, at.offset, cell);
-        }
-        cell
-    }
-    pub(super) fn limit_cells(&mut self, object: ObjectId) {
-        let count = self.cell_count.entry(object).or_default();
-        *count += 1;
-        if *count > CELLS_MAX {
-            let offsets: Vec<i64> = self.cells_in(object).map(|(at, _)| at.offset).collect();
-            let steps = offsets.windows(2).map(|pair| pair[0].abs_diff(pair[1]));
-            self.fold(object, Fold::of_whole_object(steps.fold(0, gcd).max(1)));
-        }
-    }
-    /// Returns the cells of an object.
-    pub fn cells_in(&self, object: ObjectId) -> impl Iterator<Item = (Cell, NodeId)> {
-        let all = |offset| Cell { object, offset };
-        let cells = self.cells.range(all(i64::MIN)..=all(i64::MAX));
-        cells.map(|(at, cell)| (*at, *cell))
-    }
     pub(super) fn transfer_all(
         &mut self,
         to: &[Location],
@@ -124,24 +69,31 @@ impl Solver<'_> {
         }
         self.outgoing.entry(from.object).or_default().push(transfer);
         self.incoming.entry(to.object).or_default().push(transfer);
-        let sources: Vec<_> = self.cells_in(from.object).collect();
-        for (at, cell) in sources {
-            self.send(transfer, at.offset, cell);
+        for (at, tag, cell) in self.cells.stored_in(from.object) {
+            self.send(transfer, at.offset, tag, cell);
         }
-        let goals: Vec<_> = self.cells_in(to.object).collect();
-        for (at, cell) in goals {
-            self.receive(transfer, at.offset, cell);
+        for (at, tag, cell) in self.cells.stored_in(to.object) {
+            if tag.is_none() {
+                self.receive(transfer, at.offset, cell);
+            }
         }
     }
-    /// Copies a source cell to its places in the destination.
-    pub(super) fn send(&mut self, transfer: Transfer, offset: i64, cell: NodeId) {
+    /// Copies a source cell to its places in the destination. Copied memory keeps its type.
+    pub(super) fn send(
+        &mut self,
+        transfer: Transfer,
+        offset: i64,
+        tag: Option<TbaaTag>,
+        cell: NodeId,
+    ) {
         let Transfer { to, from, .. } = transfer;
         let places = self.distances(from, offset, transfer);
         if !places.is_empty() && to.object == EXTERNAL {
             return self.escape_node(cell);
         }
         for distance in places {
-            let goal = self.cell(Location::at(to.object, to.offset.wrapping_add(distance)));
+            let goal = Location::at(to.object, to.offset.wrapping_add(distance));
+            let goal = self.stored_cell(goal, tag);
             self.edge(cell, goal, Move::By(0));
         }
     }
@@ -153,11 +105,10 @@ impl Solver<'_> {
             return self.add_external(cell);
         }
         for distance in places {
-            let source = self.cell(Location::at(
-                from.object,
-                from.offset.wrapping_add(distance),
-            ));
-            self.edge(source, cell, Move::By(0));
+            let source = Location::at(from.object, from.offset.wrapping_add(distance));
+            let stored = self.stored_cell(source, None);
+            self.add_content_of_floats(source);
+            self.edge(stored, cell, Move::By(0));
         }
     }
     /// Returns the distances from `start`, within the copied range, at which the cell `offset` of the object lies.

@@ -10,8 +10,10 @@
 
 mod bits;
 mod calls;
+mod cells;
 mod copies;
 mod cycles;
+mod declared_floats;
 mod differences;
 mod locations;
 
@@ -23,6 +25,7 @@ use crate::points_to::inclusion::contexts::Instances;
 use crate::points_to::inclusion::layouts::{FoldRequest, Layouts};
 use crate::points_to::inclusion::nodes::{Move, Node};
 use crate::points_to::inclusion::objects::{Cell, EXTERNAL, Location, ObjectId, Objects};
+use crate::points_to::inclusion::solver::cells::{CellUse, Cells};
 use crate::points_to::inclusion::solver::copies::Transfer;
 use crate::points_to::inclusion::solver::cycles::Representatives;
 use crate::points_to::inclusion::solver::locations::Locations;
@@ -55,7 +58,7 @@ pub(crate) struct Solver<'a> {
     pub variadic: Vec<NodeId>,
     pub objects: Objects,
     pub escaped: HashSet<ObjectId>,
-    pub cells: BTreeMap<Cell, NodeId>,
+    cells: Cells,
     pub bound: BTreeMap<usize, BTreeSet<FuncId>>,
     pub unknown_calls: HashSet<usize>,
     /// Constraints of the program and of resolved calls.
@@ -68,7 +71,6 @@ pub(crate) struct Solver<'a> {
     transfers: HashSet<Transfer>,
     incoming: HashMap<ObjectId, Vec<Transfer>>,
     outgoing: HashMap<ObjectId, Vec<Transfer>>,
-    cell_count: HashMap<ObjectId, usize>,
     requests: BTreeSet<FoldRequest>,
     /// Movements of pointers by an unknown multiple of a stride: first location and stride in bytes.
     pub steps: BTreeSet<(Cell, u64)>,
@@ -77,8 +79,8 @@ pub(crate) struct Solver<'a> {
 }
 
 impl<'a> Solver<'a> {
-    /// Solves the constraints of a builder.
-    pub fn solve(builder: Builder<'a>) -> Solver<'a> {
+    /// Solves the constraints of a builder. With `uses_tags`, a load reads the stores with compatible TBAA tags alone.
+    pub fn solve(builder: Builder<'a>, uses_tags: bool) -> Solver<'a> {
         let mut solver = Solver {
             unit: builder.unit,
             closure: builder.closure,
@@ -89,7 +91,7 @@ impl<'a> Solver<'a> {
             variadic: builder.variadic,
             objects: builder.objects,
             escaped: HashSet::new(),
-            cells: BTreeMap::new(),
+            cells: Cells::new(uses_tags),
             bound: BTreeMap::new(),
             unknown_calls: HashSet::new(),
             constraints: Vec::new(),
@@ -100,7 +102,6 @@ impl<'a> Solver<'a> {
             transfers: HashSet::new(),
             incoming: HashMap::new(),
             outgoing: HashMap::new(),
-            cell_count: HashMap::new(),
             requests: BTreeSet::new(),
             steps: BTreeSet::new(),
             changed: BTreeSet::new(),
@@ -140,6 +141,14 @@ impl<'a> Solver<'a> {
             _ => self.locations.list(set),
         }
     }
+    /// Returns true if a load reads the stores with compatible TBAA tags alone.
+    pub fn uses_tags(&self) -> bool {
+        self.cells.uses_tags()
+    }
+    /// Returns the nodes of the stores to each cell, in the order of cells.
+    pub fn stored_cells(&self) -> impl Iterator<Item = (Cell, NodeId)> {
+        self.cells.stored()
+    }
     fn numbers(&self, node: NodeId) -> &RoaringBitmap {
         &self.nodes[self.representatives.get(node).0 as usize].set
     }
@@ -160,7 +169,6 @@ impl<'a> Solver<'a> {
         self.transfers.clear();
         self.incoming.clear();
         self.outgoing.clear();
-        self.cell_count.clear();
         self.requests.clear();
         self.steps.clear();
         self.changed.clear();
@@ -175,7 +183,10 @@ impl<'a> Solver<'a> {
                     self.merge_cycles();
                 }
             }
-            if self.is_exhausted() || !(self.apply_bits() || self.apply_otherwise()) {
+            let is_new = self.apply_bits()
+                || self.apply_otherwise()
+                || self.apply_loads_of_declared_floats();
+            if self.is_exhausted() || !is_new {
                 break;
             }
         }
@@ -437,22 +448,24 @@ impl<'a> Solver<'a> {
     /// Applies a constraint to new locations of one of its pointers.
     fn apply(&mut self, number: u32, on: NodeId, new: &[Location]) {
         match self.constraints[number as usize].clone() {
-            Constraint::Load { to, bytes, .. } => {
+            Constraint::Load { to, bytes, tag, .. } => {
                 for location in new {
                     if location.object == EXTERNAL {
                         self.add_external(to);
                     }
-                    for cell in self.cells_at(*location, bytes) {
+                    for cell in self.cells_at(*location, bytes, CellUse::Load(tag)) {
                         self.edge(cell, to, Move::By(0));
                     }
                 }
             }
-            Constraint::Store { bytes, from, .. } => {
+            Constraint::Store {
+                bytes, from, tag, ..
+            } => {
                 for location in new {
                     if location.object == EXTERNAL {
                         self.escape_node(from);
                     }
-                    for cell in self.cells_at(*location, bytes) {
+                    for cell in self.cells_at(*location, bytes, CellUse::Store(tag)) {
                         self.edge(from, cell, Move::By(0));
                     }
                 }
