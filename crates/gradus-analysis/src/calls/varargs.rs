@@ -2,11 +2,12 @@
 //!
 //! The derivative forwards variadic arguments to its forward pass. The reverse pass receives none, and no
 //! shadows of variadic arguments are passed. A function that reads its variadic arguments therefore has no
-//! derivative, unless it only formats the arguments (`vprintf` and related functions).
+//! derivative, unless it only formats the arguments (`vprintf` and related functions) or reads integers of at most 32
+//! bits, which hold no derivative and no address.
 
 use crate::call_graph::CallGraph;
 use gradus_ir::externals::{CompilerIntrinsic, ExternalFn, SystemFn};
-use gradus_ir::{Body, FuncId, Op, OpKind, Unit, Value};
+use gradus_ir::{Body, FuncId, Op, OpKind, Type, Unit, Use, Value};
 use std::collections::HashSet;
 
 /// Returns true if a function only formats its variadic arguments.
@@ -55,7 +56,51 @@ impl VaListWalk<'_> {
         ops.into_iter().all(|op| match body.kind(op) {
             OpKind::Addr { .. } => self.is_only_formatted(func, body, body.result(op)),
             OpKind::Call(_) | OpKind::Invoke(_) => self.call_only_formats(func, body, op, list),
+            // `va_arg` reads the position of the next argument, and writes the position of the one after it.
+            OpKind::Load(_) => {
+                let read = body.result(op);
+                self.is_small_integer(body, read) || self.holds_only_integers(func, body, read)
+            }
+            OpKind::Store(_) => body.operand(op, 1) == list && self.is_position(func, body, op),
             _ => false,
+        })
+    }
+    /// Returns true if a store to a list writes a position: a small integer, or an address in the argument area.
+    fn is_position(&mut self, func: FuncId, body: &Body, op: Op) -> bool {
+        let value = body.operand(op, 0);
+        self.is_small_integer(body, value) || self.holds_only_integers(func, body, value)
+    }
+    fn is_small_integer(&self, body: &Body, value: Value) -> bool {
+        let bits = self.unit.types.int_bits(body.ty(value));
+        bits.is_some_and(|bits| bits <= 32)
+    }
+    /// Returns true if every use of an address in the argument area moves the address, stores it in a list or reads a
+    /// small integer.
+    fn holds_only_integers(&mut self, func: FuncId, body: &Body, area: Value) -> bool {
+        if !matches!(self.unit.types.get(body.ty(area)), Type::Ptr(_)) {
+            return false;
+        }
+        if !self.seen.insert((func, area)) {
+            return true;
+        }
+        let uses: Vec<Use> = body.uses(area).collect();
+        uses.into_iter().all(|at| match body.kind(at.op) {
+            OpKind::Addr { .. } | OpKind::Select | OpKind::Freeze => {
+                self.holds_only_integers(func, body, body.result(at.op))
+            }
+            OpKind::Load(_) => self.is_small_integer(body, body.result(at.op)),
+            OpKind::Store(_) => {
+                let list = body.address_base(body.operand(at.op, 1));
+                body.operand(at.op, 1) != area && self.seen.contains(&(func, list))
+            }
+            OpKind::ICmp(_) => true,
+            // A region op or a terminator passes the address on.
+            _ => {
+                let targets = body.flow_targets(at);
+                let passes = !targets.is_empty();
+                let mut targets = targets.into_iter();
+                passes && targets.all(|to| self.holds_only_integers(func, body, to))
+            }
         })
     }
     fn call_only_formats(&mut self, func: FuncId, body: &Body, op: Op, list: Value) -> bool {
