@@ -54,7 +54,6 @@ pub struct CallGraph {
     functions: Vec<FuncId>,
     position: HashMap<FuncId, usize>,
     components: Vec<Component>,
-    component_of: HashMap<FuncId, usize>,
     sites: Vec<Vec<CallSite>>,
     callers: HashMap<FuncId, Vec<CallSite>>,
     taken_functions: Vec<FuncId>,
@@ -108,10 +107,6 @@ impl CallGraph {
     /// Returns the strongly connected components, callees before callers.
     pub fn components(&self) -> &[Component] {
         &self.components
-    }
-    /// Returns the index of the component of `func` in [`CallGraph::components`].
-    pub fn component_of(&self, func: FuncId) -> Option<usize> {
-        self.component_of.get(&func).copied()
     }
     /// Returns the calls in the body of `func`, in program order.
     pub fn calls_in(&self, func: FuncId) -> &[CallSite] {
@@ -191,9 +186,6 @@ impl CallGraph {
                 .collect();
             if functions.is_empty() {
                 continue;
-            }
-            for &func in &functions {
-                self.component_of.insert(func, self.components.len());
             }
             self.components.push(Component {
                 functions,
@@ -448,7 +440,7 @@ mod tests {
         }
         let closure = CallGraph::of(&unit, &[last]);
         assert_eq!(closure.components().len(), 5000);
-        assert_eq!(closure.component_of(last), Some(4999));
+        assert_eq!(closure.components()[4999].functions, [last]);
         assert!(closure.components().iter().all(|c| !c.recursive));
     }
 
@@ -488,7 +480,7 @@ mod tests {
         let closure = CallGraph::of(&unit, &[root]);
         assert_eq!(closure.candidates(signature), &[target]);
         assert!(closure.contains(target) && !closure.contains(other));
-        assert_eq!(closure.component_of(target), Some(0));
-        assert_eq!(closure.component_of(root), Some(1));
+        assert_eq!(closure.components()[0].functions, [target]);
+        assert_eq!(closure.components()[1].functions, [root]);
     }
 }

@@ -220,12 +220,7 @@ fn external_function_pointers_clobber() {
     }
 }
 
-/// Variadic functions that only format arguments as text, or read small integers, have derivatives, for any arguments;
-/// further uses of variadic arguments are refused.
-#[test]
-fn variadic_args_printed_or_refused() {
-    let at = folder("further");
-    let program = "#include <stdarg.h>
+const VARIADIC: &str = "#include <stdarg.h>
         #include <stdio.h>
         struct state { double a; int calls; };
         static char text[200];
@@ -302,7 +297,13 @@ fn variadic_args_printed_or_refused() {
             snprintf(text, sizeof text, \"%d%n\", 12345, &length);
             return x * length;
         }\n";
-    write(&at, "further.c", program);
+
+/// Variadic functions that only format arguments as text, or read small integers, have derivatives, for any arguments;
+/// further uses of variadic arguments are refused.
+#[test]
+fn variadic_args_printed_or_refused() {
+    let at = folder("further");
+    write(&at, "further.c", VARIADIC);
     for level in ["-O0", "-O1", "-O2", "-O3"] {
         for name in ["told", "scaled", "reported"] {
             accepts(
@@ -312,12 +313,14 @@ fn variadic_args_printed_or_refused() {
         }
         let command = format!("grad further.c -f grown -o out.o -- {level}");
         let said = refuses(&at, &command, "GRD0034");
-        let line = program.lines().position(|line| line.contains("grow(&s, 2"));
+        let line = VARIADIC
+            .lines()
+            .position(|line| line.contains("grow(&s, 2"));
         let place = format!("further.c:{}:", line.map_or(0, |line| line + 1));
         assert!(said.contains(&place), "{said}");
         let command = format!("grad further.c -f counted -o out.o -- {level}");
         let said = refuses(&at, &command, "GRD0005");
-        let line = program.lines().position(|line| line.contains("%d%n"));
+        let line = VARIADIC.lines().position(|line| line.contains("%d%n"));
         let place = format!("further.c:{}:", line.map_or(0, |line| line + 1));
         assert!(said.contains(&place), "{said}");
     }

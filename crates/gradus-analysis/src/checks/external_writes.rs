@@ -207,7 +207,10 @@ fn false_statement(
     callback: FuncId,
 ) -> Diagnostic {
     let (func, body, op) = at;
-    let (stated, writer) = (unit.functions[callee].display_name(), unit.functions[callback].display_name());
+    let (stated, writer) = (
+        unit.functions[callee].display_name(),
+        unit.functions[callback].display_name(),
+    );
     let message = format!(
         "`{stated}` is declared inactive, but may call `{writer}`, which writes active memory"
     );

@@ -14,8 +14,8 @@ use crate::memory::effects::{AccessKind, Effects, MemoryAccess, MemoryRegion};
 use crate::memory::local_points_to::{
     Object, ObjectId, PointsTo, Targets, UNKNOWN, is_constant_memory,
 };
-use crate::memory::tbaa;
 use crate::scev::poly::{BaseValue, Poly, PolyForms};
+use crate::types::tbaa;
 use gradus_ir::externals::{CompilerIntrinsic, ExternalFn};
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{AttrValue, Body, Definition, FuncId, MetaId, Op, OpKind, ScopeId, Unit, Value};

@@ -8,6 +8,5 @@ pub(crate) mod external_effects;
 pub(crate) mod local_points_to;
 pub(crate) mod summaries;
 pub(crate) mod sync_points;
-pub(crate) mod tbaa;
 pub(crate) mod tbaa_conflicts;
 pub(crate) mod value_accesses;

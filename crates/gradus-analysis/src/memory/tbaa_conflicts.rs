@@ -6,8 +6,8 @@
 //! accesses to common bytes of an alias set have tags that claim no alias.
 
 use crate::call_graph::CallGraph;
-use crate::memory::tbaa;
 use crate::points_to::alias_sets::{AliasSetId, AliasSets};
+use crate::types::tbaa;
 use gradus_ir::{Body, FuncId, Op, OpKind, TbaaTag, Unit, Value};
 use std::collections::{HashMap, HashSet};
 

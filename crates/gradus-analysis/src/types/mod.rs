@@ -1,4 +1,5 @@
-//! The lattice of the type analysis and the flat form of aggregate types.
+//! The lattice of the type analysis, the flat form of aggregate types, and type-based alias analysis.
 
 pub(crate) mod flat_aggregates;
 pub(crate) mod lattice;
+pub(crate) mod tbaa;

@@ -4,13 +4,13 @@
 //! one node per TBAA tag of its stores, and one per tag of its loads. A load reads the stores with compatible tags, by
 //! the aliasing rules of the language. Stores and loads without a tag are compatible with all others.
 
-use crate::memory::tbaa;
 use crate::points_to::folds::Fold;
 use crate::points_to::inclusion::constraints::NodeId;
 use crate::points_to::inclusion::nodes::{Move, Node};
 use crate::points_to::inclusion::objects::{Cell, EXTERNAL, Location, ObjectId};
 use crate::points_to::inclusion::solver::Solver;
 use crate::points_to::union_find::gcd;
+use crate::types::tbaa;
 use gradus_ir::TbaaTag;
 use std::collections::{BTreeMap, HashMap};
 
