@@ -229,6 +229,32 @@ fn inlined_constructs_bind_to_team() {
     prints(&at, "inlined", &["4"], wanted, "-flto");
 }
 
+/// A recursive always-inline function stays a call. Its constructs stay with libomp, with libomp's thread numbers.
+#[test]
+fn recursive_inlined_constructs_keep_thread_numbers() {
+    let at = folder("orphans_recursive");
+    let source = include_str!("orphaned_tasks/recursive.c");
+    write(&at, "recursive.c", source);
+    let clang = std::env::var("GRADUS_CLANG").unwrap_or_else(|_| "clang-22".into());
+    let flags = "-O3 -fopenmp -c -emit-llvm";
+    shell(&at, &format!("{clang} {flags} recursive.c -o optimised.bc"));
+    let flags = ["", "-g", "--deterministic", "-DDERIVATIVE"];
+    let of_source = flags.map(|flags| format!("{flags} recursive.c"));
+    for input in of_source.iter().map(String::as_str).chain(["optimised.bc"]) {
+        for level in ["-O0", "-O2"] {
+            let command = format!("cc -fopenmp {level} {input} -o recursive");
+            accepts(&at, &command);
+            for (team, forced) in [("1", "0"), ("3", "1"), ("4", "0")] {
+                let mut run = Command::new(at.join("recursive"));
+                run.arg(team).env("GRADUS_NUM_THREADS", "4");
+                run.env("GRADUS_FORCE_FORK", forced);
+                let told = text(&succeeds(&mut run).stdout);
+                assert_eq!(told, "0\n", "{command}, a team of {team}");
+            }
+        }
+    }
+}
+
 #[test]
 fn inlined_template_constructs() {
     let at = folder("orphans_templates");

@@ -3,6 +3,10 @@
 //! A function follows the functions it inlines. A task has two functions in compiler output: one unpacks the
 //! captures, one has the user's code; both are inlined. Then captured variables, passed by address, are
 //! promoted to values.
+//!
+//! # Invariants
+//! Raised code inlines raised constructs only. A function whose constructs stay with libomp stays a call, because a
+//! raised region has ranks instead of libomp's thread numbers.
 
 use super::survey::{Survey, is_always_inline};
 use crate::openmp::parallel_region;
@@ -49,7 +53,9 @@ pub(super) fn assemble(
                 && !survey.is_region_unraised(func)
             {
                 let body = unit.functions[func].body.as_deref().cloned();
-                if let Some(body) = body.map(|b| inline_wrapped_calls(unit, &bodies, func, b)) {
+                if let Some(body) =
+                    body.map(|b| inline_wrapped_calls(unit, survey, &bodies, func, b))
+                {
                     bodies.insert(func, body);
                 }
             }
@@ -72,10 +78,10 @@ pub(super) fn assemble(
         let ranks = ranks.filter_map(|(team, why)| Some(((func, *teams.get(&team)?), why)));
         done.with_distinct_ranks.extend(ranks);
         if survey.is_outlined_code(func) {
-            let body = inline_wrapped_calls(unit, &bodies, func, body);
+            let body = inline_wrapped_calls(unit, survey, &bodies, func, body);
             bodies.insert(func, body);
         } else {
-            if is_always_inline(unit, func) {
+            if is_always_inline(unit, func) && !survey.is_left_to_caller(func) {
                 bodies.insert(func, body.clone());
             }
             unit.functions[func].body = Some(Box::new(body));
@@ -186,9 +192,10 @@ fn callees_first(survey: &Survey) -> Vec<FuncId> {
     done
 }
 
-/// Inlines the wrapped functions called by a task or region function.
+/// Inlines the wrapped functions called by a task or region function: raised code, and functions without constructs.
 fn inline_wrapped_calls(
     unit: &mut Unit,
+    survey: &Survey,
     bodies: &OutlinedBodies,
     func: FuncId,
     mut body: Body,
@@ -203,6 +210,7 @@ fn inline_wrapped_calls(
         for (op, callee) in calls {
             let code = match bodies.get(&callee) {
                 Some(code) => Some(code.clone()),
+                None if survey.has_constructs(callee) => None,
                 None => unit.functions[callee].body.as_deref().cloned(),
             };
             if let Some(code) = code {

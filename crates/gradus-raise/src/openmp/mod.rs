@@ -108,14 +108,13 @@ fn check_inlinable(
     }
 }
 
-/// Replaces thread numbers by zero if only raised calls use them. Calls that stay with libomp need the
-/// library's number, whose query initialises the library.
+/// Replaces thread numbers by zero if no runtime call uses them. Calls that stay with libomp need the library's
+/// number, whose query initialises the library.
 fn fold_thread_numbers(unit: &mut Unit, body: &mut Body, calls: &RuntimeCalls) {
-    let stays = |id: Option<OpenMpFn>| id.is_some_and(thread_num::takes_library_number);
     for op in calls.of_kind(unit, body, OpenMpFn::GlobalThread) {
         let result = body.result(op);
         let users: Vec<Op> = body.uses(result).map(|user| user.op).collect();
-        if users.iter().any(|&op| stays(calls.id(unit, body, op))) {
+        if users.iter().any(|&op| calls.id(unit, body, op).is_some()) {
             continue;
         }
         let ty = body.ty(result);

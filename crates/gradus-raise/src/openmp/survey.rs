@@ -112,7 +112,10 @@ impl<'a> Survey<'a> {
         let regions = self.seen.values().flat_map(|seen| &seen.regions);
         let targets: BTreeSet<FuncId> = regions.map(|region| region.0).collect();
         for target in targets {
-            let inlined = |func| self.parts.contains(&func) || is_always_inline(unit, func);
+            let inlined = |func| {
+                self.parts.contains(&func)
+                    || is_always_inline(unit, func) && !self.is_left_to_caller(func)
+            };
             if let Some(why) = thread_num::leaked_number(unit, target, &inlined) {
                 self.reject(target, why);
             }
@@ -139,7 +142,8 @@ impl<'a> Survey<'a> {
         let holds = |func: &&FuncId| self.has_constructs(**func);
         self.order.iter().filter(holds).copied().collect()
     }
-    fn has_constructs(&self, func: FuncId) -> bool {
+    /// Returns true if a function calls the runtime for a construct.
+    pub fn has_constructs(&self, func: FuncId) -> bool {
         self.seen.get(&func).is_some_and(|seen| seen.holds)
     }
     /// Returns true if a function must remain unchanged.
@@ -157,7 +161,8 @@ impl<'a> Survey<'a> {
         self.orphaned.contains(&func)
     }
     /// Returns true if a function is left to its calling team, which may belong to either library. No function
-    /// has known callers only: `alwaysinline` functions are inlined already, and any code may call the others.
+    /// has known callers only: `alwaysinline` functions are inlined already, except for recursive functions, and any
+    /// code may call the others.
     pub fn is_left_to_caller(&self, func: FuncId) -> bool {
         let shares = self
             .seen
