@@ -40,6 +40,7 @@ pub const SHARES_FEATURES: &[&str] = &[
     "barrier",
     "task",
     "loop of tasks",
+    "recursive tasks",
     "ordered",
     "indices at the end of their type",
     "huge chunks",
@@ -184,7 +185,7 @@ impl Writer {
             files = [true, true];
         }
         // An always-inline function that calls itself is not inlined.
-        let recursive = self.one_in(6);
+        let recursive = self.one_in(if kind == Kind::AlwaysInline { 3 } else { 6 });
         if recursive {
             self.met("recursive");
         }
@@ -294,7 +295,7 @@ impl Writer {
         let add = format!("__atomic_fetch_add(&c[{slot}], 1, __ATOMIC_RELAXED);");
         let n = 5 + u64::from(self.random.below(60));
         let head = |clauses: &str| head_of(n, clauses);
-        match self.random.below(16) {
+        match self.random.below(18) {
             0..3 => {
                 let (feature, clause) = *self.random.pick(&[
                     ("for", ""),
@@ -354,13 +355,14 @@ impl Writer {
                 (text, vec![thread[0], (wrong, Count::default())])
             }
             14 | 15 => self.extreme_loop(slot),
-            12 if self.one_in(2) => {
+            16 => {
                 self.met("task");
                 (
                     format!("#pragma omp task\n{{ {add} }}\n#pragma omp taskwait\n"),
                     thread,
                 )
             }
+            17 => self.recursive_tasks(before, slot),
             12 => {
                 self.met("loop of tasks");
                 let text = format!(
@@ -429,6 +431,28 @@ impl Writer {
             thread: 0,
         };
         (text, vec![(slot, count)])
+    }
+
+    /// Emits a call of a function whose tasks call the function: three tasks in all.
+    fn recursive_tasks(
+        &mut self,
+        before: &mut String,
+        slot: usize,
+    ) -> (String, Vec<(usize, Count)>) {
+        self.met("recursive tasks");
+        let head = *self.random.pick(&[
+            "static inline __attribute__((always_inline))",
+            "static inline",
+            "static __attribute__((noinline))",
+        ]);
+        let name = self.name("t");
+        before.push_str(&format!(
+            "{head} void {name}(long *c, int d) {{\n#pragma omp task\n\
+             {{ __atomic_fetch_add(&c[{slot}], 1, __ATOMIC_RELAXED); if (d > 0) {name}(c, d - 1); }}\n\
+             #pragma omp taskwait\nif (d > 0) {name}(c, d - 1);\n}}\n"
+        ));
+        let count = Count { team: 0, thread: 3 };
+        (format!("{name}(c, 1);\n"), vec![(slot, count)])
     }
 
     /// Emits the regions, and the function that enters them.
