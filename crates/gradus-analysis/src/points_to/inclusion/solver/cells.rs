@@ -77,12 +77,18 @@ fn find(nodes: Option<&Nodes>, tag: Option<TbaaTag>) -> Option<NodeId> {
     found.map(|node| node.1)
 }
 
-/// Returns the tag of an access of the same type without its structure.
-fn of_scalar(tag: TbaaTag) -> TbaaTag {
-    TbaaTag {
-        base: tag.access,
-        offset_bytes: 0,
-        ..tag
+impl CellUse {
+    /// Returns the access of the same type to no member of a structure.
+    fn of_scalar(self) -> CellUse {
+        let plain = |tag: TbaaTag| TbaaTag {
+            base: tag.access,
+            offset_bytes: 0,
+            ..tag
+        };
+        match self {
+            CellUse::Load(tag) => CellUse::Load(tag.map(plain)),
+            CellUse::Store(tag) => CellUse::Store(tag.map(plain)),
+        }
     }
 }
 
@@ -93,6 +99,13 @@ impl Solver<'_> {
         if at.object == EXTERNAL || data.key.is_without_memory() {
             return Vec::new();
         }
+        // A program may index the pointers in one structure like an array: the tag then names the first one.
+        let is_indexed = at.stride == self.unit.layout.pointer_bytes;
+        let access = if is_indexed {
+            access.of_scalar()
+        } else {
+            access
+        };
         let places = self.moved(at, bytes).into_iter();
         let nodes = places.map(|place| match access {
             CellUse::Load(tag) => self.loaded_cell(place, tag),
@@ -159,15 +172,9 @@ impl Solver<'_> {
         }
         node
     }
-    /// Returns true if a load may read a store to the same cell. Two members of one structure may: a program indexes
-    /// members of equal type like an array, and the tag names the first one.
     fn may_read(&self, load: Option<TbaaTag>, store: Option<TbaaTag>) -> bool {
         let (Some(load), Some(store)) = (load, store) else {
             return true;
-        };
-        let (load, store) = match load.base == store.base {
-            true => (of_scalar(load), of_scalar(store)),
-            false => (load, store),
         };
         tbaa::may_alias(self.unit, &load, &store)
     }
