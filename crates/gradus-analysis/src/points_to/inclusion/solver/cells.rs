@@ -24,7 +24,7 @@ pub(super) enum CellUse {
     Store(Option<TbaaTag>),
 }
 
-/// The nodes of one cell: the first one for accesses without a tag, the others in the order of their first use.
+/// The nodes of one cell, in the order of their first use. Accesses without a tag have one node.
 type Nodes = Vec<(Option<TbaaTag>, NodeId)>;
 
 /// The cells of a round.
