@@ -22,6 +22,16 @@ pub(crate) fn varargs_are_only_formatted(unit: &Unit, closure: &CallGraph, func:
     })
 }
 
+/// Returns true if a variadic argument of this type may be a structure in registers: a narrow float, a vector or an
+/// integer. A read of an integer may take the bits of its floats.
+pub(crate) fn may_be_structure(ty: &Type) -> bool {
+    match ty {
+        Type::Float(kind) => kind.bits() < 64,
+        Type::Ptr(_) => false,
+        _ => true,
+    }
+}
+
 /// Returns true if the list started by an op is only formatted.
 pub(crate) fn va_list_is_only_formatted(
     unit: &Unit,

@@ -531,7 +531,9 @@ impl Finder<'_> {
                 let mut extra =
                     extra.filter(|v| self.activity.active(**v) || self.points_to_active(**v));
                 let printed = varargs::varargs_are_only_formatted(unit, self.facts.closure, func);
-                if !printed && extra.next().is_some() {
+                let mut extra = extra.map(|v| unit.types.get(body.ty(*v)));
+                let is_refused = extra.any(|ty| !printed || varargs::may_be_structure(ty));
+                if is_refused {
                     let message =
                         format!("variadic arguments of `{}` are active", name_of(unit, func));
                     self.refuse(
