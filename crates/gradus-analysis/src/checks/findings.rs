@@ -14,6 +14,7 @@ use crate::cfg::no_return::NoReturnRegions;
 use crate::checks::flang_advice;
 use crate::checks::fraction;
 use crate::checks::unknown_callees;
+use crate::checks::variadic_structures;
 use crate::memory::value_accesses::{ValueAccess, value_accesses};
 use crate::points_to::alias_sets::{AliasSetId, CellRef};
 use crate::scev::poly;
@@ -531,8 +532,14 @@ impl Finder<'_> {
                 let mut extra =
                     extra.filter(|v| self.activity.active(**v) || self.points_to_active(**v));
                 let printed = varargs::varargs_are_only_formatted(unit, self.facts.closure, func);
-                let mut extra = extra.map(|v| unit.types.get(body.ty(*v)));
-                let is_refused = extra.any(|ty| !printed || varargs::may_be_structure(ty));
+                let is_refused = extra
+                    .any(|v| !printed || varargs::may_be_structure(unit.types.get(body.ty(*v))))
+                    || variadic_structures::is_varied(
+                        self.facts,
+                        self.classes,
+                        (self.func, body, op),
+                        count,
+                    );
                 if is_refused {
                     let message =
                         format!("variadic arguments of `{}` are active", name_of(unit, func));

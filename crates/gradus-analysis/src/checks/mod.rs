@@ -14,4 +14,5 @@ pub(crate) mod text_in_lists;
 pub(crate) mod text_roundtrip;
 pub(crate) mod unknown_callees;
 pub(crate) mod unshadowed;
+pub(crate) mod variadic_structures;
 pub(crate) mod written_behind;
