@@ -508,8 +508,6 @@ impl Finder<'_> {
         }
     }
 
-    // ---- calls -----------------------------------------------------------------------------
-
     fn check_call(&mut self, op: Op) {
         let (unit, body) = (self.facts.unit, self.body);
         let args = unit.call_args(body, op);
@@ -541,14 +539,10 @@ impl Finder<'_> {
                         count,
                     );
                 if is_refused {
-                    let message =
-                        format!("variadic arguments of `{}` are active", name_of(unit, func));
-                    self.refuse(
-                        op,
-                        Code::Variadic,
-                        message,
-                        "pass the values as named arguments",
-                    );
+                    let callee = name_of(unit, func);
+                    let message = format!("variadic arguments of `{callee}` are active");
+                    let help = "pass the values as named arguments";
+                    self.refuse(op, Code::Variadic, message, help);
                 }
                 if (active || shadowed) && !self.matches_signature(func, &args) {
                     self.refuse_signature_mismatch(op, func);
