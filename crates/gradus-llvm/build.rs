@@ -8,6 +8,7 @@ fn main() {
     println!("cargo::rerun-if-changed=src/prepare/internal_procedures.cpp");
     println!("cargo::rerun-if-changed=src/prepare/plain_addresses.cpp");
     println!("cargo::rerun-if-changed=src/prepare/shared_addresses.cpp");
+    println!("cargo::rerun-if-changed=src/prepare/variadic_functions.cpp");
     println!("cargo::rerun-if-env-changed=LLVM_SYS_221_PREFIX");
     let prefix =
         std::env::var_os("LLVM_SYS_221_PREFIX").unwrap_or_else(|| "/usr/lib/llvm-22".into());
@@ -19,6 +20,7 @@ fn main() {
         .file("src/prepare/internal_procedures.cpp")
         .file("src/prepare/plain_addresses.cpp")
         .file("src/prepare/shared_addresses.cpp")
+        .file("src/prepare/variadic_functions.cpp")
         .include(PathBuf::from(prefix).join("include"))
         .flag("-std=c++17")
         .flag("-fno-rtti")

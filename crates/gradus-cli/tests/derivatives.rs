@@ -248,7 +248,7 @@ fn program_functions_named_like_libc() {
     accepts(&at, "grad library.c -f f -o library.o");
 }
 
-/// `volatile` on a local variable that does not escape is irrelevant.
+/// `volatile` on a local variable that does not escape is irrelevant, also in programs with threads.
 #[test]
 fn volatile_local_variables_are_differentiated() {
     let at = folder("volatile");
@@ -262,15 +262,19 @@ fn volatile_local_variables_are_differentiated() {
             }
             return s;
         }
-        double shown(double x) { volatile double y = x * x; return seen(&y); }\n";
+        double shown(double x) { volatile double y = x * x; return seen(&y); }
+        void threads(int n, double *x) {
+            #pragma omp parallel for
+            for (int i = 0; i < n; i++) x[i] *= 2;
+        }\n";
     write(&at, "volatile.c", program);
-    for level in ["-O0", "-O2"] {
+    for level in ["-O0 -fopenmp", "-O2 -fopenmp"] {
         accepts(
             &at,
             &format!("check volatile.c -f local --arg n=5 --arg x=0.7 -- {level}"),
         );
     }
-    let output = gradus(&at, "grad volatile.c -f shown -o shown.o -- -O0");
+    let output = gradus(&at, "grad volatile.c -f shown -o shown.o -- -O0 -fopenmp");
     assert!(text(&output.stderr).contains("error[GRD0031]"));
 }
 

@@ -35,6 +35,7 @@ pub use crate::memory::libc::{
 };
 pub use crate::memory::posix_memalign::{declare_aligned_alloc, memalign_to_aligned_alloc};
 pub use crate::memory::promote::promote_slots;
+pub use crate::memory::serial_accesses::float_accesses_to_plain;
 pub use crate::memory::split_slots::split_allocas;
 pub use crate::memory::volatile_slots::volatile_slots_to_plain;
 pub use crate::rewrite::clone::{ValueMap, clone_op, clone_op_within, clone_ops, clone_ops_within};

@@ -45,6 +45,8 @@ pub(crate) struct Run<'a> {
     pub analyses: Analyses,
     /// The options of differentiation.
     pub ad_options: gradus_ad::Options,
+    /// True if the program has no parallel code and starts no threads.
+    pub is_serial: bool,
     clock: &'a mut dyn FnMut() -> u64,
     progress: &'a mut dyn FnMut(&Progress),
     step: Progress,
@@ -66,6 +68,7 @@ impl<'a> Run<'a> {
                 false => Verification::Off,
             }),
             ad_options: gradus_ad::Options::default(),
+            is_serial: false,
             clock,
             progress,
             step: Progress::default(),

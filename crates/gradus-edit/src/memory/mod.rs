@@ -4,6 +4,7 @@ pub(crate) mod atomics_to_plain;
 pub(crate) mod libc;
 pub(crate) mod posix_memalign;
 pub(crate) mod promote;
+pub(crate) mod serial_accesses;
 pub(crate) mod slots;
 pub(crate) mod split_slots;
 pub(crate) mod volatile_slots;

@@ -14,4 +14,5 @@ pub(crate) mod shared_addresses;
 pub(crate) mod std_function;
 pub(crate) mod thread_local_addresses;
 pub(crate) mod unroll_local_arrays;
+pub(crate) mod variadic_functions;
 pub(crate) mod x86_intrinsics;

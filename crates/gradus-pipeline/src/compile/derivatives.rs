@@ -57,7 +57,9 @@ pub(super) fn add_derivatives(run: &mut Run<'_>, host: &mut Host) -> Result<(), 
     save_original_bodies(run, host);
     run.value_or_stop(host.write_out_nodes())?;
     run.value_or_stop(host.write_out_casts())?;
+    host.expand_variadic_functions();
     host.specialize_std_function();
+    run.is_serial = request.options.device.is_none() && import::is_serial(host);
     let called_names = registered.derivative_functions();
     let kept_as_calls = registered.functions_kept_as_calls();
     optimize_before_import(run, host, &symbols, &called_names, &kept_as_calls)?;

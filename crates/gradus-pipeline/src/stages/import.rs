@@ -3,7 +3,9 @@
 use crate::requests::calls;
 use crate::run::{Run, StagePass, StageRun, Stop};
 use gradus_analysis::Stage;
-use gradus_ir::externals::{ExternalFn, GpuFn, KERNEL_PREFIX, LAUNCH_PREFIX, lookup};
+use gradus_ir::externals::{
+    ExternalFn, GpuFn, KERNEL_PREFIX, LAUNCH_PREFIX, is_thread_function, lookup,
+};
 use gradus_ir::{Diagnostic, FuncId, Severity};
 use gradus_llvm::{Host, Imported};
 use std::collections::HashSet;
@@ -28,6 +30,11 @@ fn is_parallel_name(name: &str) -> bool {
 /// Returns true if the program has parallel code.
 pub(crate) fn has_parallel_code(host: &Host) -> bool {
     !host.functions_that_use(&is_parallel_name).is_empty()
+}
+
+/// Returns true if the program has no parallel code and starts no threads.
+pub(crate) fn is_serial(host: &Host) -> bool {
+    !has_parallel_code(host) && host.functions_that_use(&is_thread_function).is_empty()
 }
 
 /// Returns the kernels of a program with kernel launches.

@@ -35,11 +35,26 @@ pub(crate) fn simplify_reached(
         return Ok(());
     }
     run.pass(&PASS, |run| {
+        accesses_to_plain(unit, &fresh, run.is_serial);
         let all = !run.skips(&PASS);
         let kept = |func| rules.has(func);
         normalize_primals(unit, &mut run.analyses, &closure, &fresh, all, kept);
         run.after_unit(&PASS, unit)
     })
+}
+
+/// Turns volatile accesses of private stack slots into plain accesses, and in serial programs all volatile and atomic
+/// accesses of floats.
+fn accesses_to_plain(unit: &mut Unit, functions: &[FuncId], is_serial: bool) {
+    for &func in functions {
+        if let Some(mut body) = unit.functions[func].body.take() {
+            gradus_edit::volatile_slots_to_plain(unit, &mut body);
+            if is_serial {
+                gradus_edit::float_accesses_to_plain(unit, &mut body);
+            }
+            unit.functions[func].body = Some(body);
+        }
+    }
 }
 
 /// Normalises the primals of a closure for differentiation: invokes are separated, math functions with output
@@ -57,7 +72,6 @@ fn normalize_primals(
     for &func in functions {
         if let Some(mut body) = unit.functions[func].body.take() {
             gradus_edit::normalize_invokes(unit, &mut body);
-            gradus_edit::volatile_slots_to_plain(unit, &mut body);
             gradus_edit::memalign_to_aligned_alloc(unit, &mut body);
             gradus_ad::calculus::compare_with_library(unit, &mut body, &rules);
             gradus_ad::calculus::legalize_calls(unit, &mut body);
