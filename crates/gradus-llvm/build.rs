@@ -1,5 +1,7 @@
-//! Builds the C++ shim for LLVM functionality that the C API lacks.
-use std::path::PathBuf;
+//! Builds the C++ shim for LLVM functionality that the C API lacks, and the bitcode of library functions
+//! (`semantics/`), embedded by `src/prepare/fortran/specialise.rs`.
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 fn main() {
     println!("cargo::rerun-if-changed=src/host/shim.cpp");
@@ -10,8 +12,9 @@ fn main() {
     println!("cargo::rerun-if-changed=src/prepare/shared_addresses.cpp");
     println!("cargo::rerun-if-changed=src/prepare/variadic_functions.cpp");
     println!("cargo::rerun-if-env-changed=LLVM_SYS_221_PREFIX");
-    let prefix =
-        std::env::var_os("LLVM_SYS_221_PREFIX").unwrap_or_else(|| "/usr/lib/llvm-22".into());
+    let prefix = std::env::var_os("LLVM_SYS_221_PREFIX")
+        .map_or_else(|| PathBuf::from("/usr/lib/llvm-22"), PathBuf::from);
+    compile_semantics(&prefix.join("bin/clang"));
     cc::Build::new()
         .cpp(true)
         .file("src/host/shim.cpp")
@@ -21,7 +24,7 @@ fn main() {
         .file("src/prepare/plain_addresses.cpp")
         .file("src/prepare/shared_addresses.cpp")
         .file("src/prepare/variadic_functions.cpp")
-        .include(PathBuf::from(prefix).join("include"))
+        .include(prefix.join("include"))
         .flag("-std=c++17")
         .flag("-fno-rtti")
         .define("__STDC_CONSTANT_MACROS", None)
@@ -30,4 +33,35 @@ fn main() {
         .opt_level(1)
         .debug(false)
         .compile("gradus_llvm_shim");
+}
+
+/// Compiles the bodies of library functions to bitcode, without any optimisation: the compiler specialises
+/// the bodies first. Floating-point code has no contraction and no `errno`; addresses and accesses carry no
+/// assumptions about objects and types.
+fn compile_semantics(clang: &Path) {
+    println!("cargo::rerun-if-changed=semantics");
+    let out = std::env::var_os("OUT_DIR")
+        .map(PathBuf::from)
+        .unwrap_or_default();
+    let status = Command::new(clang)
+        .args(["-std=c23", "-Wall", "-Werror", "-c", "-emit-llvm", "-O2"])
+        .args([
+            "-Xclang",
+            "-disable-llvm-passes",
+            "-Xclang",
+            "-disable-lifetime-markers",
+        ])
+        .args(["-fno-strict-aliasing", "-fwrapv-pointer"])
+        .args(["-ffp-contract=off", "-fno-math-errno"])
+        .args(["semantics/flang_rt.c", "-o"])
+        .arg(out.join("flang_rt.bc"))
+        .status();
+    match status {
+        Ok(status) if status.success() => {}
+        Ok(_) => panic!("{} cannot compile semantics/flang_rt.c", clang.display()),
+        Err(why) => panic!(
+            "Gradus needs clang 22 to compile semantics/flang_rt.c, but {} does not start: {why}",
+            clang.display()
+        ),
+    }
 }

@@ -5,6 +5,7 @@ mod deep;
 mod exceptions;
 mod exotic;
 mod export;
+mod flang_library;
 mod host;
 mod loops;
 mod round_trip;

@@ -149,6 +149,15 @@ impl Host {
         self.read(&Source::Text(text), name)
     }
 
+    /// Parses a module of the same context from bitcode.
+    pub(crate) fn read_bitcode(
+        &self,
+        bitcode: &[u8],
+        name: &str,
+    ) -> Result<LLVMModuleRef, Diagnostic> {
+        self.read(&Source::Bitcode(bitcode), name)
+    }
+
     fn read(&self, source: &Source<'_>, name: &str) -> Result<LLVMModuleRef, Diagnostic> {
         let mut module = null_mut();
         match source {

@@ -4,14 +4,15 @@
 //! merges the types of memory that different callers pass. LLVM's threshold does not model these costs. The
 //! pipelines before differentiation therefore raise the threshold for functions of the module that a
 //! differentiated function reaches, including C++ templates and inline functions. All other functions are
-//! inlined by LLVM's default.
+//! inlined by LLVM's default. Specialised functions of flang's runtime are always inlined: the types of their
+//! elements and the strides of their arrays are known at the call only.
 
 use crate::host::attributes::attribute_kind;
 use crate::host::calls::calls_to;
 use crate::host::ffi::has_string_attribute;
 use crate::host::ffi::*;
 use crate::host::module::Host;
-use crate::prepare::libstdcxx_vectors;
+use crate::prepare::{fortran, libstdcxx_vectors};
 use gradus_ir::externals::{
     ExternalFn, OpenMpFn, TAPE_PUSH, TAPE_RELEASE, differentiation_call, is_cpp_text_function,
     lookup,
@@ -76,6 +77,9 @@ impl Host {
             self.force_inlining(f);
         }
         for f in reached {
+            if fortran::is_specialised(&unsafe { name_of(f) }) {
+                self.force_inlining(f);
+            }
             let linkage = unsafe { LLVMGetLinkage(f) };
             let own = matches!(
                 linkage,

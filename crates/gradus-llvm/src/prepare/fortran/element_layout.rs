@@ -1,13 +1,37 @@
-//! Element layout: the scalar fields of an array element, and code that copies an element field by field,
-//! so that type analysis sees floats.
+//! Element layout: the scalar fields of an array element. The bodies in `semantics/flang` copy an element
+//! scalar by scalar, so that type analysis sees floats.
+
+/// The type of a scalar; the number is that of `semantics/flang`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum ScalarType {
+    I8,
+    I16,
+    I32,
+    I64,
+    Float,
+    Double,
+}
+
+impl ScalarType {
+    /// Returns LLVM's name of the type.
+    fn name(self) -> &'static str {
+        match self {
+            ScalarType::I8 => "i8",
+            ScalarType::I16 => "i16",
+            ScalarType::I32 => "i32",
+            ScalarType::I64 => "i64",
+            ScalarType::Float => "float",
+            ScalarType::Double => "double",
+        }
+    }
+}
 
 /// A run of consecutive scalars of one type.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ScalarRun {
     /// The byte offset of the first scalar in an element.
     pub(super) at: u64,
-    /// LLVM's name of the type.
-    pub(super) ty: &'static str,
+    pub(super) ty: ScalarType,
     pub(super) bytes: u64,
     pub(super) count: u64,
 }
@@ -24,14 +48,14 @@ impl Element {
     /// integers of equal size), reals and complex numbers.
     pub(super) fn of(code: u64) -> Option<Element> {
         let (ty, bytes, count) = match code {
-            7 | 12 | 39 => ("i8", 1, 1),
-            8 | 13 => ("i16", 2, 1),
-            9 | 14 => ("i32", 4, 1),
-            10 | 15 => ("i64", 8, 1),
-            27 => ("float", 4, 1),
-            28 => ("double", 8, 1),
-            34 => ("float", 4, 2),
-            35 => ("double", 8, 2),
+            7 | 12 | 39 => (ScalarType::I8, 1, 1),
+            8 | 13 => (ScalarType::I16, 2, 1),
+            9 | 14 => (ScalarType::I32, 4, 1),
+            10 | 15 => (ScalarType::I64, 8, 1),
+            27 => (ScalarType::Float, 4, 1),
+            28 => (ScalarType::Double, 8, 1),
+            34 => (ScalarType::Float, 4, 2),
+            35 => (ScalarType::Double, 8, 2),
             _ => return None,
         };
         let part = ScalarRun {
@@ -67,11 +91,10 @@ impl Element {
                     count,
                 },
             ] if bytes * count == self.size => {
-                format!("{count}_{ty}")
+                format!("{count}_{}", ty.name())
             }
             parts => {
-                let part =
-                    |ScalarRun { at, ty, count, .. }: &ScalarRun| format!("_{at}_{count}_{ty}");
+                let part = |run: &ScalarRun| format!("_{}_{}_{}", run.at, run.count, run.ty.name());
                 format!(
                     "{}{}",
                     self.size,
@@ -81,26 +104,12 @@ impl Element {
         }
     }
 
-    /// Text that copies an element.
-    pub(super) fn text(&self, to: &str, from: &str) -> String {
-        let mut lines = String::new();
-        for ScalarRun {
-            at,
-            ty,
-            bytes,
-            count,
-        } in &self.parts
-        {
-            for at in (0..*count).map(|index| at + index * bytes) {
-                lines += &format!(
-                    "  %get.{at} = getelementptr i8, ptr {from}, i64 {at}
-  %value.{at} = load {ty}, ptr %get.{at}
-  %put.{at} = getelementptr i8, ptr {to}, i64 {at}
-  store {ty} %value.{at}, ptr %put.{at}
-"
-                );
-            }
-        }
-        lines
+    /// Returns the offset of each scalar in bytes, and its type.
+    pub(super) fn scalars(&self) -> Vec<(u64, ScalarType)> {
+        let of_run = |run: &ScalarRun| {
+            let (at, bytes, ty) = (run.at, run.bytes, run.ty);
+            (0..run.count).map(move |index| (at + index * bytes, ty))
+        };
+        self.parts.iter().flat_map(of_run).collect()
     }
 }

@@ -9,7 +9,7 @@
 
 use crate::host::module::Host;
 use crate::prepare::fortran::descriptor_analysis::StoredMembers;
-use crate::prepare::fortran::runtime_library::{RuntimeReplacement, each_element};
+use crate::prepare::fortran::specialise::Specialisation;
 use gradus_ir::Diagnostic;
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
@@ -27,8 +27,7 @@ impl Host {
                 let freed =
                     left.and_then(|left| Some((left.rank()?, left.derived()?.freed_offsets()?)));
                 if let Some((rank, offsets)) = freed {
-                    let release = RuntimeReplacement::Release { rank, dense: None };
-                    self.free_components(call, release, &offsets)?;
+                    self.free_components(call, rank, 0, &offsets)?;
                     LLVMInstructionEraseFromParent(call);
                 }
             }
@@ -37,18 +36,20 @@ impl Host {
     }
 
     /// Emits calls in front of a call that free the addresses at the given offsets of each element of its
-    /// first operand.
+    /// first operand. A nonzero `dense` is the element size in bytes of a contiguous array.
     ///
     /// # Safety
     /// All are live values of the module.
     pub(super) unsafe fn free_components(
         &mut self,
         call: LLVMValueRef,
-        release: RuntimeReplacement,
+        rank: u64,
+        dense: u64,
         offsets: &[u64],
     ) -> Result<(), Diagnostic> {
         for &offset in offsets {
-            let function = self.runtime_function(release.clone())?;
+            let release = Specialisation::new("release", &[rank, dense]);
+            let function = self.runtime_function(&release)?;
             unsafe {
                 let offset = LLVMConstInt(LLVMInt64TypeInContext(self.ctx), offset, 0);
                 self.call_before(call, function, &[LLVMGetOperand(call, 0), offset]);
@@ -56,38 +57,4 @@ impl Host {
         }
         Ok(())
     }
-}
-
-/// Text of the function that frees the address at byte `offset` of each element; a null base address frees
-/// nothing.
-pub(super) fn release_text(name: &str, rank: u64, dense: Option<u64>) -> String {
-    let freed = each_element(rank, dense, |place| {
-        format!(
-            "  %block = load ptr, ptr {place}
-  call void @free(ptr %block)
-  store ptr null, ptr {place}
-"
-        )
-    });
-    format!(
-        "declare void @free(ptr)
-define internal void @{name}_all(ptr %of, i64 %offset) {{
-entry:
-  %first = load ptr, ptr %of
-  %to = getelementptr i8, ptr %first, i64 %offset
-{freed}  ret void
-}}
-define void @{name}(ptr %of, i64 %offset) {{
-entry:
-  %there = load ptr, ptr %of
-  %some = icmp ne ptr %there, null
-  br i1 %some, label %each, label %done
-each:
-  call void @{name}_all(ptr %of, i64 %offset)
-  br label %done
-done:
-  ret void
-}}
-"
-    )
 }

@@ -8,7 +8,7 @@
 
 use crate::host::module::Host;
 use crate::prepare::fortran::descriptor_analysis::StoredMembers;
-use crate::prepare::fortran::runtime_library::{RuntimeReplacement, each_element};
+use crate::prepare::fortran::specialise::Specialisation;
 use crate::prepare::fortran::type_info::DefaultValue;
 use gradus_ir::Diagnostic;
 use llvm_sys::core::*;
@@ -27,12 +27,7 @@ impl Host {
                 let shape = left.and_then(|left| Some((left.rank()?, left.derived()?)));
                 let Some((rank, ty)) = shape else { continue };
                 if let Some(initial) = self.initial_values(ty) {
-                    let fill = |bytes| RuntimeReplacement::Fill {
-                        rank,
-                        bytes,
-                        dense: None,
-                    };
-                    self.fill(call, None, &initial, fill)?;
+                    self.fill(call, None, &initial, (rank, 0))?;
                     LLVMInstructionEraseFromParent(call);
                 }
             }
@@ -41,7 +36,8 @@ impl Host {
     }
 
     /// Emits copies of default values into each element of a call's first operand, in front of the call. At
-    /// run time the copies are skipped if `state`, the `STAT` value of an allocation, is nonzero.
+    /// run time the copies are skipped if `state`, the `STAT` value of an allocation, is nonzero. A nonzero
+    /// `dense` is the element size in bytes of a contiguous array.
     ///
     /// # Safety
     /// All are live values of the module.
@@ -50,10 +46,11 @@ impl Host {
         call: LLVMValueRef,
         state: Option<LLVMValueRef>,
         initial: &[DefaultValue],
-        fill: impl Fn(u64) -> RuntimeReplacement,
+        (rank, dense): (u64, u64),
     ) -> Result<(), Diagnostic> {
         for value in initial {
-            let function = self.runtime_function(fill(value.bytes))?;
+            let fill = Specialisation::new("initialise", &[rank, value.bytes, dense]);
+            let function = self.runtime_function(&fill)?;
             unsafe {
                 let long = LLVMInt64TypeInContext(self.ctx);
                 let int = LLVMInt32TypeInContext(self.ctx);
@@ -65,32 +62,4 @@ impl Host {
         }
         Ok(())
     }
-}
-
-/// Text of the function that copies a constant of `bytes` bytes to byte `offset` of each element, if the
-/// state is 0.
-pub(super) fn fill_text(name: &str, rank: u64, bytes: u64, dense: Option<u64>) -> String {
-    let filled = each_element(rank, dense, |at| {
-        format!("  call void @llvm.memcpy.p0.p0.i64(ptr {at}, ptr %from, i64 {bytes}, i1 false)\n")
-    });
-    format!(
-        "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
-define internal void @{name}_all(ptr %of, i64 %offset, ptr %from) {{
-entry:
-  %first = load ptr, ptr %of
-  %to = getelementptr i8, ptr %first, i64 %offset
-{filled}  ret void
-}}
-define void @{name}(ptr %of, i64 %offset, ptr %from, i32 %state) {{
-entry:
-  %made = icmp eq i32 %state, 0
-  br i1 %made, label %fill, label %done
-fill:
-  call void @{name}_all(ptr %of, i64 %offset, ptr %from)
-  br label %done
-done:
-  ret void
-}}
-"
-    )
 }

@@ -9,22 +9,22 @@
 mod allocations;
 mod array_constructors;
 mod assignments;
-mod contiguous_copies;
+mod calls;
 mod derived_assign;
 mod descriptor_analysis;
 mod element_layout;
 mod finalize;
 mod initialize;
-mod intrinsics;
 mod pointers;
-mod runtime_library;
+mod reductions;
+mod specialise;
+mod transformational;
 mod type_info;
 
 use crate::host::module::Host;
-use crate::prepare::fortran::runtime_library::RuntimeReplacement;
 use gradus_ir::Diagnostic;
 use llvm_sys::prelude::LLVMModuleRef;
-pub(crate) use pointers::is_allocator;
+pub(crate) use pointers::{is_allocator, is_specialised};
 
 unsafe extern "C" {
     fn gr_name_internal_procedures(module: LLVMModuleRef);
@@ -37,51 +37,22 @@ impl Host {
     /// arguments are called by name.
     ///
     /// # Errors
-    /// LLVM's message if a replacement function cannot be parsed or linked.
+    /// LLVM's message if a body cannot be specialised or linked.
     pub fn write_out_fortran(&mut self) -> Result<(), Diagnostic> {
         // SAFETY: the module is live.
         unsafe { gr_name_internal_procedures(self.module) };
         self.expand_destructions()?;
         self.expand_initialisations()?;
-        self.expand_calls("_FortranAAssign", 4, |call| unsafe {
-            assignments::match_assign(call)
-        })?;
+        self.expand_calls(calls::ASSIGNMENTS)?;
         self.expand_move_alloc()?;
-        self.expand_calls("_FortranAAllocatableApplyMold", 3, |call| unsafe {
-            allocations::match_mold(call)
-        })?;
-        self.expand_calls("_FortranAAllocatableSetBounds", 4, |call| unsafe {
-            allocations::set_bounds(call)
-        })?;
-        self.expand_calls("_FortranAAllocatableAllocateSource", 6, |call| unsafe {
-            allocations::match_allocate_source(call)
-        })?;
+        self.expand_calls(calls::BOUNDS)?;
         self.expand_allocations()?;
         self.expand_pointer_statements()?;
-        self.expand_calls("_FortranAIsContiguous", 1, |call| unsafe {
-            contiguous_copies::match_is_contiguous(call)
-        })?;
-        self.expand_calls("_FortranACopyInAssign", 4, |call| unsafe {
-            contiguous_copies::match_copy_in(call)
-        })?;
-        self.expand_calls("_FortranACopyOutAssign", 4, |call| unsafe {
-            contiguous_copies::match_copy_out(call)
-        })?;
+        self.expand_calls(calls::COPIES)?;
         self.expand_constructors()?;
-        self.expand_calls("_FortranASpacing8", 1, |_| {
-            Some(RuntimeReplacement::Spacing)
-        })?;
-        self.expand_calls("_FortranANorm2_8", 4, |call| unsafe {
-            intrinsics::match_norm2(call)
-        })?;
-        for (kind, real) in [(4, "float"), (8, "double")] {
-            for (how, floored) in [("Mod", false), ("Modulo", true)] {
-                let name = format!("_FortranA{how}Real{kind}");
-                self.expand_calls(&name, 4, |_| {
-                    Some(RuntimeReplacement::Remainder { real, floored })
-                })?;
-            }
-        }
+        self.expand_calls(calls::TRANSFORMATIONAL)?;
+        self.expand_calls(calls::REDUCTIONS)?;
+        self.expand_calls(calls::NUMERIC)?;
         Ok(())
     }
 }
