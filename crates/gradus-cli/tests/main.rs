@@ -62,6 +62,7 @@ mod returned_shadows;
 mod retyped_memory;
 mod robust;
 mod run_time_activity;
+mod run_time_words;
 mod scatter_to_gather;
 mod schedules;
 mod second_order;

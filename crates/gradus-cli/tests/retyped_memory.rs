@@ -1,7 +1,7 @@
 //! Gradients of programs that reuse memory with another type, e.g. blocks from a pool, as C allows. The
 //! reverse pass reads the original contents, not the later contents.
 
-use crate::support::{accepts, folder, gradus, refuses, succeeds, text, write};
+use crate::support::{accepts, folder, gradus, succeeds, text, write};
 use std::process::Command;
 
 /// Every function fills an array in the pool, uses it, and overwrites it with other data.
@@ -286,7 +286,8 @@ fn retyped_cplusplus_objects() {
 }
 
 /// A length followed by floats, moved down by the size of both: the second float's location held an integer
-/// before. From an alternation alone, type analysis must not conclude an array of structures.
+/// before. From an alternation alone, type analysis must not conclude an array of structures: the shadow tells the kind
+/// of each word.
 #[test]
 fn length_prefixed_arrays_keep_types() {
     let folder = folder("moved_down");
@@ -313,8 +314,8 @@ fn length_prefixed_arrays_keep_types() {
         }\n";
     write(&folder, "p.c", source);
     for level in 0..=3 {
-        let said = refuses(&folder, &format!("cc -O{level} -g p.c -o p"), "GRD0007");
-        assert!(said.contains("p.c:11:"), "{said}");
+        accepts(&folder, &format!("cc -O{level} -g p.c -o p"));
+        succeeds(&mut Command::new(folder.join("p")));
     }
 }
 

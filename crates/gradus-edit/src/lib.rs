@@ -30,6 +30,7 @@ pub use crate::loops::to_for::{
     is_induction, loop_to_for, loop_to_for_with, loops_to_fors, strided_to_for,
 };
 pub use crate::memory::atomics_to_plain::atomic_to_plain;
+pub use crate::memory::coerced_loads::casts_to_loads;
 pub use crate::memory::libc::{
     declare_calloc, declare_free, declare_malloc, declare_memcpy, declare_memset,
 };

@@ -87,6 +87,7 @@ pub struct BodyFacts<'a> {
     clobbered_loads: HashMap<Op, overwritten_loads::Clobber>,
     copies: HashMap<Op, CopyKind>,
     alternating_stores: HashMap<Op, AlternatingMemory>,
+    integer_stores: HashSet<Op>,
     deferred_frees: HashMap<Op, Op>,
     /// Per allocation with a deferred free: the addresses in a block that holds no pointers.
     private_block_addresses: HashMap<Op, HashSet<Value>>,
@@ -178,6 +179,10 @@ impl BodyFacts<'_> {
     /// Returns whose memory a store writes that holds floats and pointers at different times; `None` for other memory.
     pub fn alternating_memory(&self, op: Op) -> Option<AlternatingMemory> {
         self.alternating_stores.get(&op).copied()
+    }
+    /// Returns true for a store of an integer to words that may hold a float or an address at another time.
+    pub fn is_integer_in_words(&self, op: Op) -> bool {
+        self.integer_stores.contains(&op)
     }
     /// Returns true if the reversed store of `value` clears the shadow: the value is a pointer, and floats were there
     /// before.
@@ -374,7 +379,7 @@ impl BodyFacts<'_> {
     pub fn describe(&self, unit: &Unit, op: Op) -> String {
         match self.body.kind(op) {
             OpKind::Call(_) | OpKind::Invoke(_) => match unit.callee(self.body, op) {
-                Some(func) => format!("`{}`", unit.functions[func].name),
+                Some(func) => format!("`{}`", unit.functions[func].display_name()),
                 None => "an indirect call".to_string(),
             },
             OpKind::Cast(CastOp::BitCast) => "a bitcast".to_string(),

@@ -9,7 +9,7 @@ use gradus_ir::{CallInfo, FuncId, Op, OpKind, TypeId, Value};
 
 impl ForwardPass<'_, '_, '_, '_> {
     pub(super) fn invoke(&mut self, op: Op) {
-        if !gradus_edit::is_normalized(self.facts.body, op) {
+        if !gradus_edit::is_normalized(self.out.unit, self.facts.body, op) {
             let finding = self.facts.unhandled_region_error(self.out.unit, op);
             return self.findings.push(finding);
         }

@@ -5,7 +5,9 @@ use super::ForwardPass;
 use crate::analysis::body_facts::AlternatingMemory;
 use crate::emit::builder::{Lanes, MemorySpace, widen};
 use crate::emit::libc;
+use crate::shadow::integer_words::{IntegerStore, ShadowWords};
 use crate::shadow::typed_copy::FloatCopy;
+use crate::shadow::word_copy::{WordCopy, word_copy_function};
 use crate::tape::segments;
 use gradus_analysis::CopyKind;
 use gradus_ir::externals::MemoryFn;
@@ -80,6 +82,9 @@ impl ForwardPass<'_, '_, '_, '_> {
         let stores_tangent = self.forward_mode()
             && self.facts.holds_float(self.out.unit, value)
             && !is_planted(Mutant::TangentNotStored);
+        if self.facts.has_shadow(ptr) && self.facts.is_integer_in_words(op) {
+            return self.store_integer_in_words(op, ptr);
+        }
         let clears = !stores_pointer && self.clears_shadow_pointer(op, value);
         if !self.facts.has_shadow(ptr) || !(stores_pointer || stores_tangent || clears) {
             return;
@@ -100,6 +105,19 @@ impl ForwardPass<'_, '_, '_, '_> {
                 pass.out.set_align(new, access.align_bytes);
                 pass.drop_self_alias_scopes(new, ptr);
             });
+        }
+    }
+
+    /// Ends the lives of the address or the tangent in the shadow of a word that receives an integer.
+    fn store_integer_in_words(&mut self, op: Op, ptr: Value) {
+        let how = match self.forward_mode() {
+            true => IntegerStore::Tangent,
+            false => IntegerStore::Address,
+        };
+        let words = ShadowWords::of(self.facts, self.out.unit, op);
+        for (lane, shadow) in self.companion(ptr).into_iter().enumerate() {
+            let guard = self.activity_test(ptr, lane);
+            self.when(guard, |pass| words.store_integer(pass.out, shadow, how));
         }
     }
 
@@ -337,6 +355,7 @@ impl ForwardPass<'_, '_, '_, '_> {
             CopyKind::Nothing => {}
             CopyKind::Floats(_) if !self.forward_mode() => {}
             CopyKind::Cells { .. } => self.copy_shadow_cells(op, function, [to, from, args[2]]),
+            CopyKind::Words => self.copy_shadow_words(op, function, [to, from, args[2]]),
             CopyKind::Unknown => {
                 let finding = self.facts.unknown_copy_error(self.out.unit, op);
                 self.findings.push(finding);
@@ -369,9 +388,58 @@ impl ForwardPass<'_, '_, '_, '_> {
         }
     }
 
+    /// Emits a copy of shadow memory whose words only the run knows: addresses, and in forward mode tangents.
+    fn copy_shadow_words(&mut self, op: Op, function: MemoryFn, [to, from, bytes]: [Value; 3]) {
+        let overlap = function.may_overlap();
+        let (to_shadows, from_shadows) = (self.companion(to), self.companion(from));
+        let bytes = self.value(bytes);
+        let bytes = widen(self.out, bytes);
+        for (lane, (&to_shadow, &from_shadow)) in to_shadows.iter().zip(&from_shadows).enumerate() {
+            let guard = self.activity_test(to, lane);
+            self.when(guard, |pass| {
+                let copy = |pass: &mut Self, how| {
+                    let copy = word_copy_function(pass.out.unit, how, overlap);
+                    let ends = [to_shadow, from_shadow, bytes];
+                    pass.out.build().call(copy, &ends);
+                };
+                if !pass.forward_mode() {
+                    return copy(pass, WordCopy::Addresses);
+                }
+                if !pass.facts.has_shadow(from) {
+                    return copy(pass, WordCopy::AddressesAndZeros);
+                }
+                let has_tangents = pass.activity_test(from, lane);
+                pass.clone_with_shadows(op, [(to, to_shadow), (from, from_shadow)]);
+                if let Some(has_tangents) = has_tangents {
+                    let no = pass.out.build().bool(false);
+                    let is_primal = pass.out.build().icmp(IntPredicate::Eq, has_tangents, no);
+                    pass.when(Some(is_primal), |pass| {
+                        copy(pass, WordCopy::AddressesAndZeros)
+                    });
+                }
+            });
+        }
+    }
+
+    /// Emits a clone of a memory op in which shadows replace operands.
+    fn clone_with_shadows(&mut self, op: Op, shadows: [(Value, Value); 2]) {
+        let body = self.facts.body;
+        let shadow_of = |value: Value| {
+            let mut shadows = shadows.iter();
+            shadows.find_map(|(primal, shadow)| (*primal == value).then_some(*shadow))
+        };
+        let operands: Vec<Value> = body.operands(op).collect();
+        let operands: Vec<Value> = operands
+            .into_iter()
+            .map(|value| shadow_of(value).unwrap_or_else(|| self.value(value)))
+            .collect();
+        let types: Vec<_> = body.results(op).iter().map(|v| body.ty(*v)).collect();
+        let kind = body.kind(op).clone();
+        self.out.build().op(kind, &operands, &types, 0);
+    }
+
     /// Emits a copy of shadow memory. Floats from an inactive source have zero tangents.
     fn copy_shadow(&mut self, op: Op, to: Value, from: Value, bytes: Value) {
-        let body = self.facts.body;
         let (to_shadows, from_shadows) = (self.companion(to), self.companion(from));
         let bytes = self.value(bytes);
         let source_inactive = !self.facts.has_shadow(from);
@@ -383,18 +451,7 @@ impl ForwardPass<'_, '_, '_, '_> {
                     pass.out.zero_bytes(to_shadow, bytes, MemorySpace::Shadow);
                     return;
                 }
-                let mut operands: Vec<Value> = body.operands(op).map(|v| pass.value(v)).collect();
-                for operand in &mut operands {
-                    if *operand == pass.value(to) {
-                        *operand = to_shadow;
-                    } else if *operand == pass.value(from) {
-                        *operand = from_shadow;
-                    }
-                }
-                let types: Vec<_> = body.results(op).iter().map(|v| body.ty(*v)).collect();
-                pass.out
-                    .build()
-                    .op(body.kind(op).clone(), &operands, &types, 0);
+                pass.clone_with_shadows(op, [(to, to_shadow), (from, from_shadow)]);
             });
         }
     }

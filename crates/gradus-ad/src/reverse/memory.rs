@@ -4,8 +4,10 @@
 use crate::emit::builder::{Lanes, MemorySpace, widen};
 use crate::emit::masked_ops::{MaskedAccess, match_masked_access};
 use crate::reverse::reverse_pass::ReversePass;
+use crate::shadow::integer_words::{IntegerStore, ShadowWords};
 use crate::shadow::reverse_copy;
 use crate::shadow::tangent_ops;
+use crate::shadow::word_copy::{WordCopy, word_copy_function};
 use crate::tape::segments;
 use gradus_analysis::CopyKind;
 use gradus_ir::externals::{MaskedFn, MemoryFn};
@@ -63,6 +65,9 @@ impl ReversePass<'_, '_, '_, '_> {
             {
                 self.clear_shadow(op, ptr, body.ty(value));
             }
+            if self.facts.is_integer_in_words(op) {
+                self.undo_integer_in_words(op, ptr);
+            }
             return;
         }
         let ty = body.ty(value);
@@ -84,6 +89,19 @@ impl ReversePass<'_, '_, '_, '_> {
             lanes.extend(taken);
         }
         self.accumulate_adjoint(value, lanes);
+    }
+
+    /// Zeroes the shadow of the words that receive an integer. An adjoint means that the program read a part of the
+    /// integer as a part of a float.
+    fn undo_integer_in_words(&mut self, op: Op, ptr: Value) {
+        let words = ShadowWords::of(self.facts, self.out.unit, op);
+        for (lane, shadow) in self.shadows_of(ptr).into_iter().enumerate() {
+            let guard = self.activity_test(ptr, lane);
+            self.when(guard, &[], |pass| {
+                words.store_integer(pass.out, shadow, IntegerStore::Back);
+                None
+            });
+        }
     }
 
     /// Zeroes the shadow of a stored value.
@@ -274,7 +292,7 @@ impl ReversePass<'_, '_, '_, '_> {
             .op(body.kind(free).clone(), &operands, &[], 0);
     }
 
-    /// Reverses a copy of floats: the adjoints of the copy move to the original.
+    /// Reverses a copy: the adjoints of the copy move to the original.
     fn undo_copy(&mut self, op: Op, function: MemoryFn) {
         let args = self.out.unit.call_args(self.facts.body, op);
         let (to, from) = match function {
@@ -284,8 +302,12 @@ impl ReversePass<'_, '_, '_, '_> {
         if !self.facts.has_shadow(to) {
             return;
         }
-        let kind = match self.facts.copy_kind(op) {
-            CopyKind::Floats(kind) => kind,
+        let overlap = function.may_overlap();
+        let back = match self.facts.copy_kind(op) {
+            CopyKind::Floats(kind) => {
+                reverse_copy::reverse_copy_function(self.out.unit, kind, overlap)
+            }
+            CopyKind::Words => word_copy_function(self.out.unit, WordCopy::Back, overlap),
             CopyKind::Nothing | CopyKind::Pointers => return,
             CopyKind::Cells { .. } => {
                 return self.undo_copied_words(op, function, [to, from, args[2]]);
@@ -306,7 +328,7 @@ impl ReversePass<'_, '_, '_, '_> {
                 match source {
                     Some(source) => {
                         let real = pass.activity_test(from, lane);
-                        pass.move_adjoints_back(function, kind, [to_shadow, source, bytes], real)
+                        pass.move_adjoints_back(back, [to_shadow, source, bytes], real)
                     }
                     None => pass.out.zero_bytes(to_shadow, bytes, MemorySpace::Shadow),
                 }
@@ -315,14 +337,7 @@ impl ReversePass<'_, '_, '_, '_> {
         }
     }
 
-    fn move_adjoints_back(
-        &mut self,
-        function: MemoryFn,
-        kind: gradus_ir::FloatKind,
-        args: [Value; 3],
-        real: Option<Value>,
-    ) {
-        let back = reverse_copy::reverse_copy_function(self.out.unit, kind, function.may_overlap());
+    fn move_adjoints_back(&mut self, back: FuncId, args: [Value; 3], real: Option<Value>) {
         let clear = |pass: &mut Self| pass.out.zero_bytes(args[0], args[2], MemorySpace::Shadow);
         match real {
             None => {

@@ -211,7 +211,7 @@ impl DispatchBuilder<'_> {
 }
 
 /// Prints a message and ends the program.
-fn emit_stop(b: &mut Builder<'_>, message: &str) {
+pub(super) fn emit_stop(b: &mut Builder<'_>, message: &str) {
     let text = text(b, message);
     libc::emit_message(b, text, message.len());
     libc::emit_abort(b);

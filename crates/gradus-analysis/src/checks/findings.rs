@@ -28,8 +28,8 @@ use gradus_ir::externals::{
     CompilerIntrinsic, Effects, ExternalFn, GpuFn, IntFn, MemoryFn, SystemFn,
 };
 use gradus_ir::{
-    AttrSet, AttrValue, BinaryOp, Body, CastOp, Code, ConstKind, Diagnostic, FloatKind, FuncId, Op,
-    OpKind, RmwOp, Type, TypeId, Unit, Value,
+    AttrSet, AttrValue, Body, CastOp, Code, ConstKind, Diagnostic, FloatKind, FuncId, Op, OpKind,
+    RmwOp, Type, TypeId, Unit, Value,
 };
 use std::collections::HashSet;
 
@@ -64,14 +64,15 @@ pub(crate) fn at(
 
 // ---- ops -----------------------------------------------------------------------------------
 
-struct Finder<'a> {
-    facts: View<'a>,
-    classes: &'a MemoryActivity,
-    func: FuncId,
-    body: &'a Body,
+/// Gathers the diagnostics of a variant.
+pub(super) struct Finder<'a> {
+    pub(super) facts: View<'a>,
+    pub(super) classes: &'a MemoryActivity,
+    pub(super) func: FuncId,
+    pub(super) body: &'a Body,
     activity: &'a BodyActivity,
     /// True if the front end names the types of the body's accesses.
-    names_accesses: bool,
+    pub(super) names_accesses: bool,
     list: Vec<Diagnostic>,
 }
 
@@ -108,7 +109,7 @@ pub fn body_findings(
 }
 
 impl Finder<'_> {
-    fn refuse(&mut self, op: Op, code: Code, message: impl Into<String>, help: &str) {
+    pub(super) fn refuse(&mut self, op: Op, code: Code, message: impl Into<String>, help: &str) {
         let finding = at(
             self.facts.unit,
             self.func,
@@ -139,11 +140,11 @@ impl Finder<'_> {
             }
         }
     }
-    fn may_point_into(&self, ptr: Value, has: impl FnMut(AliasSetId) -> bool) -> bool {
+    pub(super) fn may_point_into(&self, ptr: Value, has: impl FnMut(AliasSetId) -> bool) -> bool {
         self.facts.memory.may_point_into(self.func, ptr, has)
     }
     /// Returns true if memory behind `ptr` may carry derivatives of floats.
-    fn points_to_active(&self, ptr: Value) -> bool {
+    pub(super) fn points_to_active(&self, ptr: Value) -> bool {
         let floats = self.may_point_into(ptr, |class| self.reaches_floats(class));
         floats && self.activity.shadow(ptr).is_some()
     }
@@ -307,71 +308,6 @@ impl Finder<'_> {
             }
         })
     }
-    /// Refuses stores of integers that become part of a float in memory. A store to a named integer member
-    /// is exempt, unless the value was computed from float bits: no later load reads a float there.
-    fn check_integer_over_float(&mut self, op: Op, ptr: Value, value: Value) {
-        let facts = self.facts;
-        let number = facts.unit.types.int_bits(self.body.ty(value)).is_some()
-            && facts.words.lanes(self.func, value).is_empty();
-        if !number {
-            // Not an error: the value is no plain integer.
-            return;
-        }
-        let scrambled = self.classes.is_bitwise_tainted(self.func, value);
-        let named = lattice::is_integer_member(facts.unit, self.body, op)
-            || lattice::is_next_to_pointers(facts.unit, self.body, op);
-        let reaches_shadow = !named && self.points_to_active(ptr);
-        let bytes = facts
-            .unit
-            .layout
-            .store_bytes(facts.unit, self.body.ty(value));
-        let mut targets = facts.memory.targets(self.func, ptr).iter();
-        if targets.any(|place| {
-            (reaches_shadow || scrambled && self.classes.is_useful(place.class))
-                && facts.words.overlaps_floats(facts.memory, *place, bytes)
-        }) {
-            self.refuse_float_bits(op);
-        }
-    }
-    /// Refuses integer read-modify-write of memory with a shadow and without type evidence: the shadow
-    /// would stay unchanged.
-    fn check_untyped_update(&mut self, op: Op, ptr: Value, value: Value) {
-        let facts = self.facts;
-        let number = facts.unit.types.scalar(self.body.ty(value));
-        let wide = facts.unit.types.int_bits(number) >= Some(32);
-        let named = lattice::has_tbaa_name(facts.unit, self.body, op);
-        if wide
-            && self.classes.is_bitwise_tainted(self.func, value)
-            && !self.is_small_increment(value)
-            && self.may_point_into(ptr, |class| {
-                (!named || self.classes.contradicts_declaration(class))
-                    && self.classes.is_unknown(class, self.names_accesses)
-            })
-        {
-            let message =
-                "integer arithmetic modifies memory with a shadow, and the memory may hold floats";
-            let help =
-                "access the memory through its own type, or pass integer memory without a shadow";
-            self.refuse(op, Code::UnknownMemoryType, message, help);
-        }
-    }
-    /// Returns true if a value is a loaded integer plus or minus a small constant. On a float, such a step
-    /// changes a few last bits and leaves the adjoint unchanged.
-    fn is_small_increment(&self, value: Value) -> bool {
-        const SMALL_STEP_MAX: u64 = 1 << 16;
-        let body = self.body;
-        let Some(op) = body.def_op(value) else {
-            return false;
-        };
-        let OpKind::Binary(BinaryOp::Add | BinaryOp::Sub) = body.kind(op) else {
-            return false;
-        };
-        let by = body.as_int(self.facts.unit, body.operand(op, 1));
-        by.is_some_and(|by| by.unsigned_abs() < SMALL_STEP_MAX)
-            && !self
-                .classes
-                .is_bitwise_tainted(self.func, body.operand(op, 0))
-    }
     /// Refuses cells that are moved as integers through memory with shadows and may be floats.
     fn check_opaque_move(&mut self, op: Op, ptr: Value, value: Value) {
         let memory = self.facts.memory;
@@ -429,7 +365,7 @@ impl Finder<'_> {
             "use an ordinary access, use an atomic add and ignore the old value, or mark the memory as const",
         );
     }
-    fn refuse_float_bits(&mut self, op: Op) {
+    pub(super) fn refuse_float_bits(&mut self, op: Op) {
         let refused = fraction::float_bits_diagnostic(self.facts.unit, self.func, self.body, op);
         self.list.push(refused);
     }

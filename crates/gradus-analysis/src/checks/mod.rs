@@ -4,6 +4,7 @@ pub(crate) mod external_writes;
 pub(crate) mod findings;
 pub(crate) mod flang_advice;
 pub(crate) mod fraction;
+pub(crate) mod integer_stores;
 pub(crate) mod memory_findings;
 pub(crate) mod openmp_queries;
 pub(crate) mod own_outputs;

@@ -200,7 +200,7 @@ fn cells_of(kind: CopyKind, bytes: u64) -> Option<Vec<CopiedWord>> {
         CopyKind::Floats(kind) => LaneKind::Float(kind),
         CopyKind::Pointers => LaneKind::Pointer,
         CopyKind::Nothing => return Some(Vec::new()),
-        CopyKind::Unknown => return None,
+        CopyKind::Words | CopyKind::Unknown => return None,
     };
     let starts = (0..bytes).step_by(bit_ranges::kind_bytes(kind) as usize);
     let word = |offset_bytes| CopiedWord { offset_bytes, kind };

@@ -29,6 +29,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 const FLOAT_BYTES_MAX: i64 = 16;
 /// Size of the widest pointer in bytes.
 const POINTER_BYTES: i64 = 8;
+/// Size of the shortest float that type analysis follows in memory of bytes (`float`).
+const SHORTEST_FLOAT_BYTES: u64 = 4;
 /// Maximal number of bytes inspected per access.
 pub(super) const ACCESS_MAX: u32 = 4096;
 
@@ -83,6 +85,8 @@ pub enum CopyKind {
         /// Period of the cells, up to the size of the copy.
         period: Option<Period>,
     },
+    /// Words of which each is a pointer, a `double` or an integer, as only the run knows.
+    Words,
     /// Neither floats nor pointers.
     Nothing,
     /// The contents are unknown.
@@ -93,7 +97,7 @@ impl CopyKind {
     /// Returns true if the copy moves or may move floats.
     pub fn may_hold_floats(&self) -> bool {
         match self {
-            CopyKind::Floats(_) | CopyKind::Unknown => true,
+            CopyKind::Floats(_) | CopyKind::Words | CopyKind::Unknown => true,
             CopyKind::Cells { words, .. } => {
                 words.iter().any(|w| matches!(w.kind, LaneKind::Float(_)))
             }
@@ -130,6 +134,8 @@ pub struct TypeMap {
     untold: Vec<bool>,
     /// True for alias sets behind parameters that are declared as pointers to floats.
     declared: Vec<bool>,
+    /// True for alias sets with accesses of doubles or pointers that may straddle two words.
+    pub(super) unaligned: Vec<bool>,
 }
 
 impl TypeMap {
@@ -153,6 +159,7 @@ impl TypeMap {
             copies: memory.copies().iter().map(|c| (c.at, c.clone())).collect(),
             visible: externally_visible(closure, memory),
             declared: vec![false; memory.alias_sets().len()],
+            unaligned: vec![false; memory.alias_sets().len()],
         };
         words.declare_pointees(unit, closure, memory);
         let system = bit_ranges::equations(unit, closure, memory, &words.nodes);
@@ -170,6 +177,7 @@ impl TypeMap {
             words.seed_constant(memory, constant);
         }
         words.own_cells = Vec::new();
+        words.mark_unaligned(unit, closure, memory);
         words
     }
     /// Uses the declared pointee types of parameters as evidence for memory without other evidence.
@@ -285,14 +293,18 @@ impl TypeMap {
             let floats = [&copy.to, &copy.from].into_iter().find_map(declared);
             let floats = floats
                 .or_else(|| crate::type_analysis::declared::template_float_format(unit, body, op));
-            return floats.map_or(kind, CopyKind::Floats);
+            return match floats {
+                Some(floats) => CopyKind::Floats(floats),
+                None if self.are_words(memory, &ends) => CopyKind::Words,
+                None => kind,
+            };
         }
         self.fill_kind(unit, memory, body, func, op)
     }
 
     /// Returns the contents of a copy according to its `tbaa.struct` members, which resolve memory of
-    /// varying type. Returns `None` without names, for names of bytes, and for an integer name over cells
-    /// with float accesses only.
+    /// varying type. Returns `None` without names, for names of bytes that may hold a float, and for an integer name over
+    /// cells with float accesses only.
     fn kind_by_tags(
         &self,
         unit: &Unit,
@@ -305,6 +317,9 @@ impl TypeMap {
             let start = member.offset_bytes;
             let end = start.checked_add(member.size_bytes)?;
             let named = crate::types::lattice::tbaa_type(unit, member.tag.access);
+            if named.is_nothing() && member.size_bytes < SHORTEST_FLOAT_BYTES {
+                continue;
+            }
             let only_floats = |end: CellRef| {
                 let offset_bytes = end.offset_bytes.wrapping_add_unsigned(start);
                 let seen = self.type_at(
@@ -359,7 +374,10 @@ impl TypeMap {
         };
         match self.block_kind(memory, targets, size_bytes) {
             CopyKind::Unknown if byte == Some(0) => {
-                self.zero_fill_kind(memory, targets, size_bytes)
+                match self.zero_fill_kind(memory, targets, size_bytes) {
+                    CopyKind::Unknown if self.are_words(memory, targets) => CopyKind::Words,
+                    kind => kind,
+                }
             }
             kind => kind,
         }

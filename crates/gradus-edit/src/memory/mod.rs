@@ -1,6 +1,7 @@
 //! Rewrites of allocations and memory accesses.
 
 pub(crate) mod atomics_to_plain;
+pub(crate) mod coerced_loads;
 pub(crate) mod libc;
 pub(crate) mod posix_memalign;
 pub(crate) mod promote;

@@ -20,7 +20,7 @@ use gradus_ir::{Body, Builder, FuncId, Op, OpKind, Region, TypeId, Unit, Value};
 pub fn normalize_invokes(unit: &mut Unit, body: &mut Body) -> bool {
     let invokes: Vec<Op> = body
         .walk(body.root())
-        .filter(|op| matches!(body.kind(*op), OpKind::Invoke(_)) && !is_normalized(body, *op))
+        .filter(|op| matches!(body.kind(*op), OpKind::Invoke(_)) && !is_normalized(unit, body, *op))
         .collect();
     let mut changed = false;
     for op in invokes {
@@ -90,7 +90,7 @@ pub fn handler_terminates(unit: &Unit, body: &Body, op: Op) -> bool {
 }
 
 /// Returns whether an invoke has the form that [`normalize_invokes`] produces.
-pub fn is_normalized(body: &Body, op: Op) -> bool {
+pub fn is_normalized(unit: &Unit, body: &Body, op: Op) -> bool {
     let [normal, unwind] = body.op_regions(op) else {
         return false;
     };
@@ -101,10 +101,25 @@ pub fn is_normalized(body: &Body, op: Op) -> bool {
     });
     let given = body.region_params(*normal).first().copied();
     let caught = (body.first(*unwind)).and_then(|pad| body.results(pad).first().copied());
+    let tells = !completes(body, *unwind) || tells_path(unit, body, [*normal, *unwind]);
     let once = yielded(body, *normal).filter(|v| Some(*v) == given).count() <= 1;
     let own = forwards_own_value(body, *normal, given)
         && (!completes(body, *unwind) || forwards_own_value(body, *unwind, caught));
-    ends && once && own && alone(*normal, 1) && handler
+    ends && tells && once && own && alone(*normal, 1) && handler
+}
+
+/// Returns whether the second-last result is true after a normal return and false after an exception.
+fn tells_path(unit: &Unit, body: &Body, regions: [Region; 2]) -> bool {
+    let flag = |region: Region| {
+        let values: Vec<Value> = yielded(body, region).collect();
+        let flag = *values.get(values.len().checked_sub(2)?)?;
+        let is_bit = unit.types.int_bits(body.ty(flag)) == Some(1);
+        body.as_int(unit, flag).filter(|_| is_bit)
+    };
+    // Not an error: a call that never returns normally has one path.
+    let [normal, unwind] = regions;
+    let returns = completes(body, normal);
+    (!returns || flag(normal).is_some_and(|bit| bit != 0)) && flag(unwind) == Some(0)
 }
 
 fn yielded(body: &Body, region: Region) -> impl Iterator<Item = Value> {

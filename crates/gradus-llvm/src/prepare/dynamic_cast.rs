@@ -1,16 +1,16 @@
-//! Expands `dynamic_cast` to a class with a statically known base offset into a type test and an address
-//! computation.
+//! Expands `dynamic_cast` into a type test and an address computation.
 //!
 //! The runtime function `__dynamic_cast` (Itanium C++ ABI, 2.9.7) checks the dynamic type of an object and
 //! returns the address of the target subobject. If the last argument (`src2dst`) is a non-negative base
 //! offset, the result is either null or the source address minus the offset. The expansion calls a private
-//! test function and selects between the two addresses; differentiation handles both. Cross casts and casts
-//! to classes with a repeated or virtual base stay calls.
+//! test function and selects between the two addresses. For other casts (cross casts, virtual and repeated bases) a
+//! private function returns the distance to the target subobject. Differentiation handles both.
 
-use crate::host::ffi::NO_NAME;
+use crate::host::ffi::{NO_NAME, name_of};
 use crate::host::module::Host;
 use gradus_ir::Diagnostic;
 use gradus_ir::externals::QUERY_SYMBOL;
+use llvm_sys::LLVMIntPredicate::LLVMIntNE;
 use llvm_sys::LLVMLinkage::LLVMInternalLinkage;
 use llvm_sys::LLVMValueKind;
 use llvm_sys::core::*;
@@ -21,32 +21,79 @@ use llvm_sys::prelude::*;
 const CAST: &str = "__dynamic_cast";
 
 impl Host {
-    /// Expands all casts with a known base offset.
+    /// Expands all casts.
     ///
     /// # Errors
-    /// LLVM's message if the module of the test function cannot be parsed or linked.
+    /// LLVM's message if the module of a private function cannot be parsed or linked.
     pub fn write_out_casts(&mut self) -> Result<(), Diagnostic> {
         let calls = self.casts_with_known_offset();
-        if calls.is_empty() {
-            return Ok(());
-        }
-        let name = format!("{QUERY_SYMBOL}_cast");
-        if !self.defines(&name) {
-            let module = self.read_text(cast_test_text(&name).as_bytes(), &name)?;
-            self.link_module(module, &name)?;
-        }
-        let Some(question) = self.function(&name) else {
-            unreachable!("the replacement of `__dynamic_cast` is linked");
-        };
-        unsafe {
-            // The test function becomes internal only after linking: the linker drops internal functions
-            // without uses.
-            LLVMSetLinkage(question, LLVMInternalLinkage);
+        if !calls.is_empty() {
+            let test = self.private_cast_function("cast", cast_test_text)?;
             for (call, back) in calls {
-                self.replace_with_select(call, question, back);
+                // SAFETY: the call and the function are live values of the module.
+                unsafe { self.replace_with_select(call, test, back) };
+            }
+        }
+        let calls = self.calls_of(CAST, 4);
+        if !calls.is_empty() {
+            let distance = self.private_cast_function("cast_distance", cast_distance_text)?;
+            for call in calls {
+                // SAFETY: as above.
+                unsafe { self.replace_with_distance(call, distance) };
             }
         }
         Ok(())
+    }
+
+    /// Returns a private function with the arguments of a cast, defined in the module on first use.
+    fn private_cast_function(
+        &mut self,
+        what: &str,
+        text: fn(&str) -> String,
+    ) -> Result<LLVMValueRef, Diagnostic> {
+        let name = format!("{QUERY_SYMBOL}_{what}");
+        if !self.defines(&name) {
+            let module = self.read_text(text(&name).as_bytes(), &name)?;
+            self.link_module(module, &name)?;
+        }
+        let Some(function) = self.function(&name) else {
+            unreachable!("the replacement of `__dynamic_cast` is linked");
+        };
+        // The function becomes internal only after linking: the linker drops internal functions without uses.
+        // SAFETY: the function is a live value of the module.
+        unsafe { LLVMSetLinkage(function, LLVMInternalLinkage) };
+        Ok(function)
+    }
+
+    /// Replaces a cast by a call of the distance function, an address computation and a select. The private function
+    /// itself keeps its call.
+    unsafe fn replace_with_distance(&self, call: LLVMValueRef, distance: LLVMValueRef) {
+        unsafe {
+            let inside = LLVMGetBasicBlockParent(LLVMGetInstructionParent(call));
+            if name_of(inside).starts_with(QUERY_SYMBOL) {
+                // Not an error: the call of a private function.
+                return;
+            }
+            let build = LLVMCreateBuilderInContext(self.ctx);
+            LLVMPositionBuilderBefore(build, call);
+            let (byte, long) = (
+                LLVMInt8TypeInContext(self.ctx),
+                LLVMInt64TypeInContext(self.ctx),
+            );
+            let mut given: Vec<_> = (0..4).map(|at| LLVMGetOperand(call, at)).collect();
+            let ty = LLVMGlobalGetValueType(distance);
+            let moved = LLVMBuildCall2(build, ty, distance, given.as_mut_ptr(), 4, NO_NAME);
+            LLVMInstructionSetDebugLoc(moved, LLVMInstructionGetDebugLoc(call));
+            let none = LLVMConstInt(long, i64::MIN as u64, 1);
+            let is = LLVMBuildICmp(build, LLVMIntNE, moved, none, NO_NAME);
+            let mut offset = [moved];
+            let start = LLVMBuildGEP2(build, byte, given[0], offset.as_mut_ptr(), 1, NO_NAME);
+            let none = LLVMConstNull(LLVMTypeOf(call));
+            let found = LLVMBuildSelect(build, is, start, none, NO_NAME);
+            LLVMDisposeBuilder(build);
+            LLVMReplaceAllUsesWith(call, found);
+            LLVMInstructionEraseFromParent(call);
+        }
     }
 
     /// Returns the casts with a non-negative constant base offset, and the offset in bytes.
@@ -93,6 +140,23 @@ entry:
   %found = call ptr @{CAST}(ptr %of, ptr %from, ptr %to, i64 %back)
   %is = icmp ne ptr %found, null
   ret i1 %is
+}}
+"
+    )
+}
+
+fn cast_distance_text(name: &str) -> String {
+    format!(
+        "declare ptr @{CAST}(ptr, ptr, ptr, i64)
+define i64 @{name}(ptr %of, ptr %from, ptr %to, i64 %back) noinline {{
+entry:
+  %found = call ptr @{CAST}(ptr %of, ptr %from, ptr %to, i64 %back)
+  %none = icmp eq ptr %found, null
+  %there = ptrtoint ptr %found to i64
+  %here = ptrtoint ptr %of to i64
+  %distance = sub i64 %there, %here
+  %result = select i1 %none, i64 -9223372036854775808, i64 %distance
+  ret i64 %result
 }}
 "
     )

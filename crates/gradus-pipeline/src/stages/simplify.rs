@@ -72,6 +72,7 @@ fn normalize_primals(
     for &func in functions {
         if let Some(mut body) = unit.functions[func].body.take() {
             gradus_edit::normalize_invokes(unit, &mut body);
+            gradus_edit::casts_to_loads(unit, &mut body);
             gradus_edit::memalign_to_aligned_alloc(unit, &mut body);
             gradus_ad::calculus::compare_with_library(unit, &mut body, &rules);
             gradus_ad::calculus::legalize_calls(unit, &mut body);

@@ -50,11 +50,7 @@ impl<'a> FactsBuilder<'a> {
             func: self.variant.func,
             width: self.variant.width as usize,
             active: body.values.ids().map(|v| activity.active(v)).collect(),
-            shadows: body
-                .values
-                .ids()
-                .map(|v| self.shadow(&activity, v))
-                .collect(),
+            shadows: self.shadows(body, &activity),
             float_bit_ranges: HashMap::new(),
             pointer_bit_ranges: HashSet::new(),
             shadowed_globals: self.find_shadowed_globals(body),
@@ -62,6 +58,7 @@ impl<'a> FactsBuilder<'a> {
             clobbered_loads: HashMap::new(),
             copies: HashMap::new(),
             alternating_stores: HashMap::new(),
+            integer_stores: HashSet::new(),
             deferred_frees: self.find_deferred_frees(body, &alias),
             private_block_addresses: HashMap::new(),
             outliving_blocks: HashSet::new(),
@@ -123,6 +120,11 @@ impl<'a> FactsBuilder<'a> {
         self.collect_reversed_ops(&mut facts);
         self.collect_outer_active(&mut facts);
         Ok(facts)
+    }
+
+    fn shadows(&self, body: &Body, activity: &BodyActivity) -> Vec<ShadowState> {
+        let values = body.values.ids();
+        values.map(|v| self.shadow(activity, v)).collect()
     }
 
     pub(super) fn alias<'b>(&'b self, body: &'b Body, options: &AliasOptions) -> Alias<'b> {
@@ -217,6 +219,7 @@ impl<'a> FactsBuilder<'a> {
                 OpKind::Store(_) => {
                     let operands = [facts.body.operand(op, 0), facts.body.operand(op, 1)];
                     self.note_alternating_store(facts, op, operands);
+                    self.note_integer_store(facts, op);
                 }
                 OpKind::Call(_) | OpKind::Invoke(_) => {
                     if let Some(ExternalFn::Memory(_)) = self.known(facts.body, op) {
@@ -259,6 +262,23 @@ impl<'a> FactsBuilder<'a> {
             false => AlternatingMemory::Own,
         };
         facts.alternating_stores.insert(op, whose);
+    }
+
+    /// Records a store of an integer to words that may hold floats at another time.
+    fn note_integer_store(&self, facts: &mut BodyFacts<'_>, op: Op) {
+        let (memory, cells) = (&self.closure.memory, &self.closure.memory_cells);
+        let value = facts.body.operand(op, 0);
+        let ty = facts.body.ty(value);
+        let is_integer = self
+            .unit
+            .types
+            .int_bits(self.unit.types.scalar(ty))
+            .is_some()
+            && !facts.holds_float(self.unit, value)
+            && !facts.holds_pointer(self.unit, value);
+        if is_integer && cells.integer_in_words(self.unit, memory, (self.variant.func, op)) {
+            facts.integer_stores.insert(op);
+        }
     }
 
     /// Returns the allocations whose blocks outlive the call.
@@ -553,6 +573,7 @@ impl<'a> FactsBuilder<'a> {
             OpKind::Store(_) => {
                 facts.has_shadow(body.operand(op, 1))
                     && (facts.holds_float(self.unit, body.operand(op, 0))
+                        || facts.is_integer_in_words(op)
                         || facts.clears_shadow_in_reverse(self.unit, op, body.operand(op, 0)))
             }
             OpKind::AtomicRmw(..) => {

@@ -84,7 +84,10 @@ impl FactsBuilder<'_> {
         match body.kind(at.op) {
             OpKind::Load(access) => access.is_plain() && !holds_pointer(body.result(at.op)),
             OpKind::Store(access) => {
-                access.is_plain() && at.index == 1 && !holds_pointer(body.operand(at.op, 0))
+                access.is_plain()
+                    && at.index == 1
+                    && !holds_pointer(body.operand(at.op, 0))
+                    && !facts.is_integer_in_words(at.op)
             }
             OpKind::ICmp(_) => true,
             OpKind::Call(_) => match self.known(body, at.op) {

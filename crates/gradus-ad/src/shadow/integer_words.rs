@@ -1,0 +1,115 @@
+//! Stores of integers to words that hold floats or addresses at other times: tagged unions, arenas, one block with
+//! several arrays.
+//!
+//! The store ends the life of the address or the tangent in the shadow word, which becomes zero. A store to a part of a
+//! word could also change the bits of a float that the program reads later; the derivative of such a float is unknown.
+//! The tangent is then NaN, and an adjoint that arrives in the reverse pass ends the program with a message.
+
+use crate::analysis::body_facts::BodyFacts;
+use crate::emit::builder::DerivativeBuilder;
+use crate::shadow::indirect_calls::emit_stop;
+use crate::shadow::word_copy::{WORD_BYTES, is_address, offset_in_word};
+use gradus_ir::{BinaryOp, Body, Builder, FuncId, IntPredicate, Linkage, Op, Unit, Value};
+
+const FLOAT_CHANGED: &str = "gradus: error[GRD0008]: the program reads a number after a store of an integer to a part of its bytes\n";
+
+/// The bits of a quiet NaN.
+const NAN_BITS: i64 = 0x7ff8_0000_0000_0000;
+
+/// The part of a derivative that a store of an integer belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IntegerStore {
+    /// Forward mode: the shadow has tangents.
+    Tangent,
+    /// The forward pass of reverse mode: the shadow may have an address.
+    Address,
+    /// The reverse pass: the shadow may have an adjoint.
+    Back,
+}
+
+/// The shadow words that a store of an integer reaches.
+#[derive(Clone, Copy, Debug)]
+pub struct ShadowWords {
+    count: i64,
+    is_partial: bool,
+}
+
+impl ShadowWords {
+    /// Returns the words of a store for which [`BodyFacts::is_integer_in_words`] holds.
+    pub fn of(facts: &BodyFacts<'_>, unit: &Unit, op: Op) -> ShadowWords {
+        let bytes = unit
+            .layout
+            .store_bytes(unit, facts.body.ty(facts.body.operand(op, 0)));
+        ShadowWords {
+            count: (bytes as i64 / WORD_BYTES).max(1),
+            is_partial: (bytes as i64) < WORD_BYTES,
+        }
+    }
+
+    /// Emits the effect of the store on the shadow at `shadow`.
+    pub fn store_integer(&self, out: &mut DerivativeBuilder<'_>, shadow: Value, how: IntegerStore) {
+        let store = integer_store_function(out.unit, how, self.is_partial);
+        for word in 0..self.count {
+            let bytes = out.build().i64(word * WORD_BYTES);
+            let at = out.build().byte_addr(shadow, bytes);
+            out.build().call(store, &[at]);
+        }
+    }
+}
+
+/// Returns the function on an address in a shadow word.
+fn integer_store_function(unit: &mut Unit, how: IntegerStore, is_partial: bool) -> FuncId {
+    let name = match how {
+        IntegerStore::Tangent => "tangent",
+        IntegerStore::Address => "address",
+        IntegerStore::Back => "back",
+    };
+    let part = if is_partial { "_in_part" } else { "" };
+    let name = format!("__gradus1_integer_over_{name}{part}");
+    if let Some(func) = unit.function(&name) {
+        return func;
+    }
+    let (ptr, void) = (unit.types.ptr(), unit.types.void());
+    let ty = unit.types.func(void, vec![ptr]);
+    let mut body = Body::new(&[ptr]);
+    build(&mut Builder::new(unit, &mut body), how, is_partial);
+    unit.define(name, ty, Linkage::LinkOnceOdr, body)
+}
+
+fn build(b: &mut Builder<'_>, how: IntegerStore, is_partial: bool) {
+    let (address, long, zero) = (b.body.params()[0], b.unit.types.int(64), b.i64(0));
+    let offset = offset_in_word(b, address);
+    let start = b.sub(zero, offset);
+    let at = b.byte_addr(address, start);
+    let old = b.load(long, at);
+    let is_address = is_address(b, old);
+    let is_zero = is_zero(b, old);
+    let new = match (how, is_partial) {
+        (IntegerStore::Tangent, true) => {
+            let nan = b.i64(NAN_BITS);
+            let or_nan = b.select(is_zero, zero, nan);
+            b.select(is_address, zero, or_nan)
+        }
+        (IntegerStore::Address, _) => b.select(is_address, zero, old),
+        _ => zero,
+    };
+    if how == IntegerStore::Back && is_partial {
+        let adjoint = b.select(is_address, zero, old);
+        let has_none = self::is_zero(b, adjoint);
+        let (_, yes, no) = b.if_(has_none, &[]);
+        let back = b.set_insertion_end(yes);
+        b.yield_(&[]);
+        b.set_insertion_end(no);
+        emit_stop(b, FLOAT_CHANGED);
+        b.restore_insertion_point(back);
+    }
+    b.store(new, at);
+    b.return_(None);
+}
+
+/// Emits the test of a word for the bits of 0.0 or -0.0.
+fn is_zero(b: &mut Builder<'_>, word: Value) -> Value {
+    let (one, zero) = (b.i64(1), b.i64(0));
+    let without_sign = b.binary(BinaryOp::Shl, word, one);
+    b.icmp(IntPredicate::Eq, without_sign, zero)
+}

@@ -1,0 +1,84 @@
+//! Memory whose words are pointers, doubles or integers, as only the run knows: unions, closures in buffers, arenas.
+//!
+//! The shadow of such a word tells its kind at run time. Four conditions hold: the program alone accesses the memory, the
+//! analysis sees all accesses, floats are doubles, and no double or pointer straddles two words.
+
+use crate::call_graph::CallGraph;
+use crate::points_to::alias_sets::{AliasSets, CellRef};
+use crate::type_analysis::type_map::TypeMap;
+use gradus_ir::{Entity, FloatKind, FuncId, Op, OpKind, Unit};
+
+/// Size of a word in bytes: a pointer or a `double`.
+const WORD_BYTES: u32 = 8;
+
+impl TypeMap {
+    /// Marks the alias sets with accesses of doubles or pointers that may straddle two words.
+    pub(super) fn mark_unaligned(&mut self, unit: &Unit, closure: &CallGraph, memory: &AliasSets) {
+        for (func, body) in closure.bodies(unit) {
+            for op in body.walk(body.root()) {
+                let (ptr, value, access) = match body.kind(op) {
+                    OpKind::Load(access) => (body.operand(op, 0), body.result(op), access),
+                    OpKind::Store(access) => (body.operand(op, 1), body.operand(op, 0), access),
+                    _ => continue,
+                };
+                let holds_words = self.carries_float(func, value)
+                    || self.carries_pointer(func, value)
+                    || unit.types.is_ptr(body.ty(value));
+                if access.align_bytes < WORD_BYTES && holds_words {
+                    for place in memory.targets(func, ptr) {
+                        self.unaligned[place.class.index()] = true;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns true if the memory at one end of a copy consists of words of its own, and the memory at the other end, if
+    /// others access it, has accesses as doubles alone.
+    pub(super) fn are_words(&self, memory: &AliasSets, ends: &[CellRef]) -> bool {
+        let is_plain = |end: &CellRef| {
+            let seen = self.types_of_set(end.class);
+            let folds = &memory.get(end.class).folds;
+            let aligned = end.offset_bytes.rem_euclid(i64::from(WORD_BYTES)) == 0
+                && folds
+                    .iter()
+                    .all(|fold| fold.stride.is_multiple_of(u64::from(WORD_BYTES)));
+            aligned && seen.is_single() && seen.float_kind() == Some(FloatKind::F64)
+        };
+        ends.iter().any(|end| self.has_words(*end))
+            && ends.iter().all(|end| self.has_words(*end) || is_plain(end))
+    }
+
+    /// Returns true for a store of `bytes` bytes of an integer to words that may hold doubles at another time. The store
+    /// covers whole words or a part of one word.
+    pub fn integer_in_words(
+        &self,
+        unit: &Unit,
+        memory: &AliasSets,
+        (func, op): (FuncId, Op),
+    ) -> bool {
+        let Some(body) = unit.functions[func].body.as_deref() else {
+            unreachable!("the function of an op has a body");
+        };
+        let OpKind::Store(access) = body.kind(op) else {
+            // Not an error: the op is no store.
+            return false;
+        };
+        let bytes = unit.layout.store_bytes(unit, body.ty(body.operand(op, 0)));
+        let word = u64::from(WORD_BYTES);
+        let fits = (bytes.is_power_of_two() || bytes.is_multiple_of(word))
+            && u64::from(access.align_bytes) >= bytes.min(word);
+        let targets = memory.targets(func, body.operand(op, 1));
+        let mut all = targets.iter();
+        fits && targets.iter().all(|place| self.has_words(*place))
+            && all.any(|place| self.overlaps_floats(memory, *place, bytes))
+    }
+
+    fn has_words(&self, place: CellRef) -> bool {
+        let seen = self.types_of_set(place.class);
+        let mut floats = seen.floats();
+        !self.is_visible(place.class)
+            && !self.unaligned[place.class.index()]
+            && floats.all(|kind| kind == FloatKind::F64)
+    }
+}

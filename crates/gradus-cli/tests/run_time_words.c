@@ -1,0 +1,112 @@
+#include <stdlib.h>
+#include <string.h>
+#include <math.h>
+struct node {
+    int kind;
+    union { double value; int index; struct node *arg; struct { struct node *left, *right; } pair; } u;
+};
+static struct node *make(int kind) { struct node *e = malloc(sizeof *e); e->kind = kind; return e; }
+static struct node *number(double v) { struct node *e = make(0); e->u.value = v; return e; }
+static struct node *variable(int i) { struct node *e = make(1); e->u.index = i; return e; }
+static struct node *product(struct node *a, struct node *b) { struct node *e = make(2); e->u.pair.left = a; e->u.pair.right = b; return e; }
+static struct node *sine(struct node *a) { struct node *e = make(3); e->u.arg = a; return e; }
+static double value(const struct node *e, const double *x)
+{
+    switch (e->kind) {
+    case 0: return e->u.value;
+    case 1: return x[e->u.index];
+    case 2: return value(e->u.pair.left, x) * value(e->u.pair.right, x);
+    default: return sin(value(e->u.arg, x));
+    }
+}
+static void drop(struct node *e)
+{
+    if (e->kind == 2) { drop(e->u.pair.left); drop(e->u.pair.right); }
+    if (e->kind == 3) drop(e->u.arg);
+    free(e);
+}
+double tree(const double *x, int n)
+{
+    struct node *e = number(x[0] * x[1]);
+    for (int i = 1; i < n; i++)
+        e = product(sine(e), i % 2 ? variable(i) : number(x[i] * x[i - 1]));
+    double v = value(e, x);
+    drop(e);
+    return v;
+}
+/* One block: numbers, then indices. */
+double block(const double *x, int n)
+{
+    char *raw = malloc(n * sizeof(double) + n * sizeof(int));
+    double *v = (double *)raw;
+    int *order = (int *)(raw + n * sizeof(double));
+    for (int i = 0; i < n; i++) { v[i] = x[i] * x[(i + 1) % n]; order[i] = (i * 3 + 1) % n; }
+    double s = 0;
+    for (int i = 0; i < n; i++) s += v[order[i]] * x[i];
+    free(raw);
+    return s;
+}
+/* Slots that hold a number, an address or a count, moved within an array and between arrays. */
+union slot { double number; double *address; int count; };
+double moved(const double *x, int n)
+{
+    double *pool = malloc((n + 2) * sizeof *pool);
+    union slot *a = malloc((n + 2) * sizeof *a), *b = malloc((n + 2) * sizeof *b);
+    for (int i = 0; i < n; i++) {
+        pool[i] = x[i] * x[i];
+        if (i % 3 == 0) a[i].number = x[i] * (i + 1);
+        else if (i % 3 == 1) a[i].address = &pool[i];
+        else a[i].count = i;
+    }
+    memmove(a + 2, a, n * sizeof *a); /* The kinds are now 0 1 | 0 1 2 0 1 2 ... */
+    memcpy(b, a, (n + 2) * sizeof *b);
+    a[2].number = x[0];
+    double s = a[2].number;
+    for (int i = 0; i < n + 2; i++) {
+        int kind = i < 2 ? i : (i - 2) % 3;
+        if (kind == 0) s += b[i].number * x[1];
+        else if (kind == 1) s += *b[i].address * x[0];
+        else s += x[b[i].count % n];
+    }
+    free(a);
+    free(b);
+    free(pool);
+    return s;
+}
+/* Slots that change their kind while they live. */
+double reused(const double *x, int n)
+{
+    union slot a[3];
+    double s = 0, c[2] = {x[0], x[1]};
+    for (int i = 0; i < 12; i++) {
+        union slot *p = &a[i % 3];
+        if (i % 4 == 0) { p->number = x[i % n] * s + x[0]; s += p->number * p->number; }
+        else if (i % 4 == 1) { p->address = &c[i % 2]; s += *p->address * x[i % n]; *p->address *= x[i % n]; }
+        else if (i % 4 == 2) { p->count = i; s += c[p->count % 2]; }
+        else { a[(i + 1) % 3] = *p; }
+    }
+    return s;
+}
+/* A message: kind and payload in a buffer of bytes, written and read field by field. */
+static size_t put(char *to, const void *from, size_t bytes) { memcpy(to, from, bytes); return (bytes + 7) / 8 * 8; }
+double message(const double *x, int n)
+{
+    _Alignas(8) char buffer[256];
+    size_t at = 0;
+    for (int i = 0; i < 6; i++) {
+        int kind = i % 2;
+        at += put(buffer + at, &kind, sizeof kind);
+        double v = x[i % n] * x[0];
+        int k = i * 7;
+        at += kind ? put(buffer + at, &v, sizeof v) : put(buffer + at, &k, sizeof k);
+    }
+    double s = 0;
+    for (size_t p = 0; p < at; p += 16) {
+        int kind, k;
+        double v;
+        memcpy(&kind, buffer + p, sizeof kind);
+        if (kind) { memcpy(&v, buffer + p + 8, sizeof v); s += v * v; }
+        else { memcpy(&k, buffer + p + 8, sizeof k); s += x[k % n]; }
+    }
+    return s;
+}

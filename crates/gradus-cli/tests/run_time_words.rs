@@ -1,0 +1,85 @@
+//! Memory in which a word is a number, an address or an integer at different times: unions, arenas, callables, variants.
+
+use crate::support::{accepts, folder, shell, text, write};
+use std::process::Command;
+
+const C: &str = include_str!("run_time_words.c");
+const CPP: &str = include_str!("run_time_words.cpp");
+const LEVELS: [&str; 4] = ["-O0", "-O1", "-O2", "-O3"];
+
+#[test]
+fn words_of_several_kinds_in_c() {
+    let at = folder("run_time_words");
+    write(&at, "p.c", C);
+    for level in LEVELS {
+        for name in ["tree", "block", "moved", "reused", "message"] {
+            let command = format!("check p.c -f {name} --arg x=rand(5) --arg n=5 -- {level}");
+            accepts(&at, &command);
+        }
+    }
+}
+
+#[test]
+fn words_of_several_kinds_in_cplusplus() {
+    let at = folder("run_time_words_cpp");
+    write(&at, "p.cpp", CPP);
+    for level in LEVELS {
+        for name in ["stages", "variants", "casts", "guarded", "unrolled"] {
+            let flags = format!("-std=c++20 {level}");
+            let command = format!("check p.cpp -f {name} --arg x=rand(5) --arg n=5 -- {flags}");
+            accepts(&at, &command);
+        }
+    }
+}
+
+const CHANGED: &str = "#include <stdio.h>
+#include <stdlib.h>
+void __enzyme_autodiff(void *, ...);
+double __enzyme_fwddiff(void *, ...);
+extern int enzyme_dup, enzyme_const;
+union slot { double number; double *address; int count; };
+__attribute__((noinline)) static double get(union slot *a, int i) { return a[i].number; }
+__attribute__((noinline)) static void count(union slot *a, int i) { a[i].count = 5; }
+static double f(const double *x, int n)
+{
+    union slot *a = malloc(4 * sizeof *a);
+    double c = x[1];
+    a[0].number = x[0] * x[0];
+    a[2].number = x[1];
+    a[1].address = &c;
+    a[3].count = 0;
+    for (int i = 0; i < n; i++)
+        count(a, i % 4);
+    double s = get(a, 2) * x[1] + get(a, 0);
+    free(a);
+    return s;
+}
+int main(int argc, char **argv)
+{
+    double x[2] = {1.5, 2.5}, g[2] = {0, 0}, t[2] = {1, 0};
+    int n = atoi(argv[1]);
+    printf(\"%g\\n\", __enzyme_fwddiff((void *)f, enzyme_dup, x, t, enzyme_const, n));
+    fflush(stdout);
+    __enzyme_autodiff((void *)f, enzyme_dup, x, g, enzyme_const, n);
+    printf(\"%g %g\\n\", g[0], g[1]);
+    return argc > 2;
+}
+";
+
+/// A program that stores an integer into a part of a number, and then reads the number, has no derivative: forward mode
+/// gives NaN, and reverse mode ends the program.
+#[test]
+fn an_integer_in_a_part_of_a_number_is_reported() {
+    let at = folder("run_time_words_changed");
+    write(&at, "p.c", CHANGED);
+    for level in LEVELS {
+        accepts(&at, &format!("cc {level} p.c -o p"));
+        let said = shell(&at, "./p 0");
+        assert_eq!(text(&said.stdout), "3\n3 5\n", "{level}");
+        let mut changes = Command::new(at.join("p"));
+        let said = changes.arg("1").output().expect("it starts");
+        assert_eq!(text(&said.stdout), "nan\n", "{level}");
+        assert!(text(&said.stderr).contains("GRD0008"), "{level}");
+        assert!(!said.status.success(), "{level}");
+    }
+}
