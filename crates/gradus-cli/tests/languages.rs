@@ -225,10 +225,10 @@ fn fortran_procedure_components() {
 }
 
 /// Variables with allocatable components, returned by functions and assigned as a whole, also to themselves
-/// and to other variables.
+/// and to other variables, and arrays of such variables.
 #[test]
 fn fortran_allocatable_components() {
-    checks_fortran("held.f90", &["held"], &["-O1", "-O2", "-O3"]);
+    checks_fortran("held.f90", &["held", "several"], &["-O1", "-O2", "-O3"]);
 }
 
 /// A library frees memory that it allocated itself: pointers are passed between both.

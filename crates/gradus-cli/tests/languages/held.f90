@@ -60,4 +60,32 @@ contains
     b = b
     held = held + total(a) + total(q%a)*q%w + total(q%b) + total(p%b)*total(b)
   end function
+  ! Arrays of such types, of constant and of variable extents, and their elements.
+  real(8) function several(x, n) bind(c)
+    integer(c_int), value :: n
+    real(8), intent(in) :: x(n)
+    type(curve) :: u(3), v(3), g(n), h(n)
+    integer :: i
+    do i = 1, 3
+      u(i)%c = x(i:n)
+      u(i)%scale = x(i)
+    end do
+    v = u
+    v(2)%c = v(2)%c*x(1)
+    u = v
+    several = 0
+    do i = 1, 3
+      several = several + sum(u(i)%c**2)*v(i)%scale*i + v(i)%c(2)
+    end do
+    do i = 1, n, 2
+      g(i) = curve(x(1:i))
+    end do
+    h = g
+    h(2) = g(3)
+    g(3) = g(1)
+    do i = 1, n
+      if (allocated(h(i)%c)) several = several + total(h(i))*i
+    end do
+    several = several + sum(g(3)%c)
+  end function
 end module

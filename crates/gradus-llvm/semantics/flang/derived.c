@@ -45,26 +45,40 @@ struct components {
   struct component component[];
 };
 
+#define EACH_COMPONENT(held, c) UNROLL for (int64_t c = 0; c < held->count; c++)
+
+PART struct descriptor *component_at(char *value, const struct components *held, int64_t c) {
+  return (struct descriptor *)(value + held->component[c].offset);
+}
+
 // Assigns a component, allocated or not; the target gets the bounds of the source.
 BODY void assign_component(struct descriptor *to, const struct descriptor *from, int64_t rank,
                            const struct element *e) {
   if (!from->base) {
     free(to->base);
     to->base = NULL;
-    return;
+  } else {
+    assign_elements(to, from, rank, e, false);
+    EACH_DIMENSION(d, rank) to->dim[d].lower = from->dim[d].lower;
   }
-  assign_elements(to, from, rank, e, false);
-  EACH_DIMENSION(d, rank) to->dim[d].lower = from->dim[d].lower;
 }
 
-// Assigns a scalar with allocatable components (Fortran 2018, 10.2.1.3 (13)).
-BODY void assign_derived(struct descriptor *to, const struct descriptor *from, const struct element *e,
-                         const struct components *held) {
-  if (to->base == from->base)
-    return;
-  copy_element(to->base, from->base, e);
-  UNROLL for (int64_t c = 0; c < held->count; c++) {
-    int64_t offset = held->component[c].offset;
-    held->component[c].assign((struct descriptor *)(to->base + offset), (struct descriptor *)(from->base + offset));
-  }
+// Assigns the scalars and the components of one value.
+PART void assign_value(char *to, char *from, const struct element *e, const struct components *held) {
+  copy_element(to, from, e);
+  EACH_COMPONENT(held, c) held->component[c].assign(component_at(to, held, c), component_at(from, held, c));
+}
+
+// Assigns values with allocatable components (Fortran 2018, 10.2.1.3 (13)). Both sides are the same scalar, or
+// do not overlap.
+BODY void assign_derived(struct descriptor *to, const struct descriptor *from, int64_t rank,
+                         const struct element *e, const struct components *held) {
+  int64_t n[RANK_MAX], to_stride[RANK_MAX], from_stride[RANK_MAX];
+  load_extents(from, rank, n);
+  load_strides(from, rank, from_stride);
+  load_strides(to, rank, to_stride);
+  char *target = to->base, *source = from->base;
+  if (target != source)
+    EACH_ELEMENT(rank, n, i,
+                 assign_value(place(target, i, to_stride, rank), place(source, i, from_stride, rank), e, held);)
 }

@@ -233,6 +233,19 @@ impl StoredMembers {
         }
     }
 
+    /// Returns the local or global variable that the descriptor describes, or a part of which.
+    pub(super) unsafe fn base_object(&self) -> Option<LLVMValueRef> {
+        if self.copied.is_some() {
+            return None;
+        }
+        unsafe {
+            let stored = self.agreed_value(|offset, value| base_address(offset, value))?;
+            let (base, _) = base_of(stored);
+            let is_variable = !LLVMIsAAllocaInst(base).is_null() || is_global(base);
+            is_variable.then_some(base)
+        }
+    }
+
     /// Returns the derived type of the variable.
     pub(super) unsafe fn derived(&self) -> Option<Type> {
         unsafe { Type::of(self.table()?) }
@@ -414,6 +427,20 @@ unsafe fn is_descriptor(ty: LLVMTypeRef) -> bool {
 /// Returns the offset of the address of the type's table in a descriptor.
 fn table_offset(rank: u64) -> u64 {
     TABLE.at + rank * BOUNDS_BYTES
+}
+
+/// Returns the address of the described memory that a store writes.
+unsafe fn base_address(offset: u64, value: LLVMValueRef) -> StoreEffect<LLVMValueRef> {
+    unsafe {
+        match LLVMGetTypeKind(LLVMTypeOf(value)) {
+            LLVMStructTypeKind if is_descriptor(LLVMTypeOf(value)) => {
+                struct_member(value, 0).into()
+            }
+            LLVMStructTypeKind => StoreEffect::Unknown,
+            _ if offset == 0 => StoreEffect::This(value),
+            _ => StoreEffect::Nothing,
+        }
+    }
 }
 
 /// Returns the type table that a store writes.
