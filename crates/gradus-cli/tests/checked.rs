@@ -516,3 +516,15 @@ fn argument_values() {
         assert!(said.contains(message), "{what}\n{said}");
     }
 }
+
+/// A `double` function that rounds to `float` in between is checked with the tolerance of `float`.
+#[test]
+fn single_precision_inside_a_function_is_detected() {
+    let at = folder("checked_single");
+    let program =
+        "double f(double x) { float y = (float)(x * x); float z = y * y * 3.1f; return z * x; }\n";
+    write(&at, "p.c", program);
+    for level in ["-O0", "-O2"] {
+        accepts(&at, &format!("check p.c -f f --arg x=1.3 -- {level}"));
+    }
+}

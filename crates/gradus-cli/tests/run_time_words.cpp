@@ -94,3 +94,31 @@ extern "C" double unrolled(const double *x, int n)
     }
     return r[0] * r[1] + r[2];
 }
+/* Pointers to member functions, virtual and others, in one table. */
+struct Spring {
+    double mass, pos;
+    double kinetic() const { return 0.5 * mass * mass; }
+    double elastic() const { return 0.5 * pos * pos; }
+    virtual double field() const { return std::cos(pos) * mass; }
+    virtual ~Spring() {}
+};
+struct Charged : Spring {
+    double charge;
+    double field() const override { return charge * pos * mass; }
+};
+extern "C" double members(const double *x, int n)
+{
+    Charged s;
+    static double Spring::*const fields[] = {&Spring::mass, &Spring::pos};
+    double (Spring::*const terms[])() const = {&Spring::kinetic, &Spring::elastic, &Spring::field};
+    for (int i = 0; i < 2; i++)
+        s.*fields[i] = x[i];
+    s.charge = x[2];
+    Spring *p = &s;
+    double sum = 0;
+    for (int k = 0; k < n; k++) {
+        sum += (p->*terms[k % 3])() * x[k];
+        p->*fields[k % 2] += 0.1 * sum;
+    }
+    return sum;
+}

@@ -24,7 +24,9 @@ fn words_of_several_kinds_in_cplusplus() {
     let at = folder("run_time_words_cpp");
     write(&at, "p.cpp", CPP);
     for level in LEVELS {
-        for name in ["stages", "variants", "casts", "guarded", "unrolled"] {
+        for name in [
+            "stages", "variants", "casts", "members", "guarded", "unrolled",
+        ] {
             let flags = format!("-std=c++20 {level}");
             let command = format!("check p.cpp -f {name} --arg x=rand(5) --arg n=5 -- {flags}");
             accepts(&at, &command);

@@ -5,6 +5,7 @@
 
 use crate::reports::derivative_record::DerivativeRecord;
 use crate::reports::parallel::{self, ParallelChanges};
+use crate::reports::readable_symbols::with_source_names;
 use crate::wire::progress::Progress;
 use crate::wire::reply::{Dump, Outcome, Output, Timing};
 use crate::wire::report::Report;
@@ -118,7 +119,7 @@ impl<'a> Run<'a> {
     /// Stops if a diagnostic is an error.
     pub(crate) fn add_diagnostics(&mut self, findings: Vec<Diagnostic>) -> Result<(), Stop> {
         let fatal = findings.iter().any(|d| d.severity == Severity::Error);
-        for finding in findings {
+        for finding in findings.into_iter().map(with_source_names) {
             if !self.reply.diagnostics.contains(&finding) {
                 self.reply.diagnostics.push(finding);
             }
@@ -148,7 +149,7 @@ impl<'a> Run<'a> {
 
     /// Adds a diagnostic and returns the stop.
     pub(crate) fn refuse(&mut self, finding: Diagnostic) -> Stop {
-        self.reply.diagnostics.push(finding);
+        self.reply.diagnostics.push(with_source_names(finding));
         Stop
     }
 

@@ -56,6 +56,9 @@ pub struct PlanChoices {
     pub freed_early: BTreeSet<Op>,
 }
 
+/// Begin of the names of the C++ runtime's functions for exceptions.
+const EXCEPTION_PREFIX: &str = "__cxa_";
+
 /// Memory that holds floats and pointers at different times, as a union does.
 ///
 /// The shadow of a float is an adjoint, and the shadow of a pointer is an address. Each store that ends the life of an
@@ -279,16 +282,20 @@ impl BodyFacts<'_> {
     }
     /// Returns the diagnostic for an active call without a known derivative.
     pub fn unhandled_call_error(&self, unit: &Unit, op: Op) -> Diagnostic {
+        let place = unit.span(self.body.ops[op].loc);
+        let callee = unit.callee(self.body, op);
+        if callee.is_some_and(|func| unit.functions[func].name.starts_with(EXCEPTION_PREFIX)) {
+            return Diagnostic::error(Code::Exceptions, "a thrown object carries active values")
+                .at(place, "thrown here")
+                .help("return the values instead of throwing them, or throw an object without active values");
+        }
         let code = match unit.callee(self.body, op) {
             Some(_) => Code::UnknownCallee,
             None => Code::UnknownIndirectTarget,
         };
         let what = self.describe(unit, op);
         Diagnostic::error(code, format!("no derivative is known for {what}"))
-            .at(
-                unit.span(self.body.ops[op].loc),
-                "the call works on active values",
-            )
+            .at(place, "the call works on active values")
             .help("compile the source of the callee together with this file, or mark the arguments inactive")
     }
     /// Returns the diagnostic for a region op that has no derivative.

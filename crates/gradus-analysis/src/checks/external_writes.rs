@@ -5,6 +5,7 @@
 use crate::activity::memory::{MemoryActivity, ShadowPresence};
 use crate::call_graph::{CallSite, Callee};
 use crate::cfg::no_return::NoReturnRegions;
+use crate::checks::flang_advice::flang_advice;
 use crate::memory::value_accesses::{ValueAccess, value_accesses};
 use crate::points_to::alias_sets::{AliasSetId, MemoryOrigin};
 use crate::view::View;
@@ -277,9 +278,9 @@ fn finding(
         ),
         Some(name) => (
             format!("`{name}` has no body in this program"),
-            format!(
+            flang_advice(name).unwrap_or_else(|| format!(
                 "compile the file that defines `{name}` together with this one, make the variable `static`, or declare by `GRADUS_INACTIVE({name})` that `{name}` modifies no active memory"
-            ),
+            )),
         ),
         None => (
             "the target of this indirect call may be an external function".to_owned(),

@@ -518,7 +518,7 @@ impl Finder<'_> {
         }
         if callees.is_empty() {
             let message = "an indirect call works on active values and has no known target";
-            let help = "compile the file that defines the target together with this one";
+            let help = "compile the file that defines the target together with this one; if a function outside the differentiated code stores the target in a variable beforehand, use a constant table, or pass the target as an argument";
             return self.refuse(op, Code::UnknownIndirectTarget, message, help);
         }
         for &callee in callees {

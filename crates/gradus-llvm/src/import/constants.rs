@@ -344,7 +344,7 @@ impl Importer<'_> {
 
 /// Returns the pointer behind a `ptrtoint` constant of full width (flang stores the addresses of type-bound
 /// procedures as integers); any other constant unchanged.
-fn strip_ptrtoint(layout: LLVMTargetDataRef, c: LLVMValueRef) -> LLVMValueRef {
+pub(super) fn strip_ptrtoint(layout: LLVMTargetDataRef, c: LLVMValueRef) -> LLVMValueRef {
     unsafe {
         let is_number = LLVMGetValueKind(c) == LLVMConstantExprValueKind
             && LLVMGetConstOpcode(c) == LLVMOpcode::LLVMPtrToInt;

@@ -1,5 +1,6 @@
 //! Translates an LLVM instruction to the kind, flags and operands of an op.
 use super::Importer;
+use super::constants::strip_ptrtoint;
 use crate::host::ffi::operands_of;
 use crate::host::ffi::*;
 use crate::opcodes::{
@@ -51,7 +52,7 @@ impl Importer<'_> {
             LLVMInsertValue => OpKind::InsertValue(indices(inst)),
             LLVMAlloca => OpKind::Alloca(self.alloca(inst)),
             LLVMLoad => OpKind::Load(access(inst)),
-            LLVMStore => OpKind::Store(access(inst)),
+            LLVMStore => return self.store(inst),
             LLVMGetElementPtr => return self.addr(inst),
             LLVMAtomicRMW => {
                 let op = rmw_of_llvm(unsafe { LLVMGetAtomicRMWBinOp(inst) });
@@ -67,6 +68,17 @@ impl Importer<'_> {
             _ => self.foreign(inst),
         };
         (kind, fast_flags(inst), operands_of(inst))
+    }
+
+    /// Translates a store. The address of a function, stored as an integer (a pointer to a member function in C++), is
+    /// stored as an address.
+    fn store(&mut self, inst: LLVMValueRef) -> (OpKind, Flags, Operands) {
+        let access = access(inst);
+        let mut operands: Operands = operands_of(inst);
+        if access.is_plain() {
+            operands[0] = strip_ptrtoint(self.data_layout, operands[0]);
+        }
+        (OpKind::Store(access), Flags::NONE, operands)
     }
 
     fn foreign(&mut self, inst: LLVMValueRef) -> OpKind {

@@ -45,6 +45,16 @@ Constant *plain(Constant *constant, const DataLayout &layout, Known &known) {
   return result;
 }
 
+// Returns the pointer behind a `ptrtoint` constant that a plain store writes, else null. The import stores the pointer.
+Constant *stored_address(Instruction &instruction, const DataLayout &layout) {
+  auto *store = dyn_cast<StoreInst>(&instruction);
+  if (!store || !store->isSimple()) return nullptr;
+  auto *number = dyn_cast<ConstantExpr>(store->getValueOperand());
+  if (!number || number->getOpcode() != Instruction::PtrToInt) return nullptr;
+  Constant *pointer = number->getOperand(0);
+  return layout.getTypeStoreSize(pointer->getType()) == layout.getTypeStoreSize(number->getType()) ? pointer : nullptr;
+}
+
 } // namespace
 
 extern "C" void gr_plain_addresses(LLVMModuleRef module) {
@@ -53,9 +63,11 @@ extern "C" void gr_plain_addresses(LLVMModuleRef module) {
   Known known;
   for (Function &function : all)
     for (BasicBlock &block : function)
-      for (Instruction &instruction : block)
+      for (Instruction &instruction : block) {
+        if (Constant *pointer = stored_address(instruction, layout)) instruction.setOperand(0, pointer);
         for (Use &use : instruction.operands())
           if (auto *constant = dyn_cast<Constant>(use.get()))
             if (constant->getType()->isPointerTy() || isa<ConstantExpr>(constant))
               use.set(plain(constant, layout, known));
+      }
 }

@@ -24,7 +24,7 @@ use crate::stages::{debug_pointee_types, lower, rewrite_call_sites, serial_proje
 use crate::wire::reply::{Derivative, Output};
 use crate::{GradRequest, Level, OutputKind, Task, registrations};
 use gradus_ir::externals::marker_named;
-use gradus_ir::{Diagnostic, FuncId, Unit};
+use gradus_ir::{Body, CastOp, Diagnostic, FloatKind, FuncId, OpKind, Unit, Value};
 use gradus_llvm::{Host, Imported};
 use std::collections::HashSet;
 
@@ -212,9 +212,23 @@ fn finalize_tape_sizes(
     calls::emit_size_functions(unit, roots, &bytes_of)
 }
 
+/// Returns true if a body rounds to single precision. Numbers in single precision that the body only reads do not count.
+fn computes_single(unit: &Unit, body: &Body) -> bool {
+    body.walk(body.root()).any(|op| {
+        let rounds = match body.kind(op) {
+            OpKind::Binary(binary) => binary.is_float(),
+            OpKind::Cast(cast) => *cast == CastOp::FPTrunc,
+            _ => false,
+        };
+        let kind = |value: &Value| unit.types.float_kind(body.ty(*value));
+        rounds && body.results(op).first().and_then(kind) == Some(FloatKind::F32)
+    })
+}
+
 /// Emits header and text form, and describes the derivatives in the reply.
 fn describe(run: &mut Run<'_>, unit: &Unit, requests: &Requests, made: &[Vec<DerivativeRecord>]) {
-    let of_wrapped = |wrapped: &WrappedDerivative| {
+    let analyses = &mut run.analyses;
+    let mut of_wrapped = |wrapped: &WrappedDerivative| {
         let mut roots = requests.roots.list.iter();
         let root = roots.find(|root| root.func == wrapped.root);
         Derivative {
@@ -223,10 +237,16 @@ fn describe(run: &mut Run<'_>, unit: &Unit, requests: &Requests, made: &[Vec<Der
                     report.is_zero || report.lacks_cotangents
                 })
             }),
+            computes_single: root.is_some_and(|root| {
+                let closure = analyses.call_graph(unit, &[root.variant.func]);
+                closure
+                    .bodies(unit)
+                    .any(|(_, body)| computes_single(unit, body))
+            }),
             ..wrapped.derivative.clone()
         }
     };
-    run.reply.derivatives = requests.wrapped.iter().map(of_wrapped).collect();
+    run.reply.derivatives = requests.wrapped.iter().map(&mut of_wrapped).collect();
     if run.request.report {
         run.reply.report.derivatives = derivative::reports(unit, made, &run.reply.derivatives);
     }

@@ -679,6 +679,7 @@ fn describe(
         descriptors,
         structures: structures(unit, setting),
         is_zero: false,
+        computes_single: false,
     };
     let result = unit.result_type(unit.functions[primal].ty);
     let result = setting.c_types.result(unit, primal, result);

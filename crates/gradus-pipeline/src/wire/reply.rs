@@ -84,6 +84,8 @@ pub struct Derivative {
     pub structures: Vec<String>,
     /// True if the derivative is zero for all arguments.
     pub is_zero: bool,
+    /// True if the primal computes in single precision.
+    pub computes_single: bool,
 }
 
 /// An argument of a function or derivative.

@@ -45,7 +45,10 @@ pub(super) fn write(
     );
     line(
         &mut text,
-        format!("static int gr_single = {};\n", u8::from(what.single)),
+        format!(
+            "static int gr_single = {};\n",
+            u8::from(what.single || forward.computes_single)
+        ),
     );
     line(&mut text, descriptors(&slots));
     line(&mut text, initial_values(what, &slots)?);

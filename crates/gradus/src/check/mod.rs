@@ -47,8 +47,8 @@ pub struct Check {
     pub inactive: Vec<String>,
     /// Values of arguments, in the order of references: name and value.
     pub values: Vec<(String, String)>,
-    /// True if the function computes in single precision internally, and the tolerance must be wider.
-    /// Single-precision arguments and results are detected without the flag.
+    /// True if the tolerance must be that of single precision. Functions that compute in single precision are detected
+    /// without the flag, unless the computation is in a library.
     pub single: bool,
     /// A program that calls the function: the first call supplies the values not given here.
     pub driver: Option<PathBuf>,

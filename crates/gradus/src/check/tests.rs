@@ -96,6 +96,7 @@ fn derivative(mode: Mode) -> Derivative {
         descriptors: Vec::new(),
         structures: Vec::new(),
         is_zero: false,
+        computes_single: false,
     }
 }
 
