@@ -2,7 +2,7 @@
 //! until a later call allocates new blocks. A block left in a global variable is refused, for any release
 //! of the previous block.
 
-use crate::support::{accepts, folder, refuses, succeeds, text, write};
+use crate::support::{accepts, folder, gradus, refuses, succeeds, text, write};
 use std::process::Command;
 
 /// A growing workspace behind an argument, and a list whose newest nodes are retained.
@@ -225,5 +225,74 @@ fn free_in_a_loop_that_may_not_run_is_no_free() {
         accepts(&folder, &compile("n"));
         let run = succeeds(&mut Command::new(folder.join("p")));
         assert_eq!(text(&run.stdout), "24 9\n", "-O{level}");
+    }
+}
+
+/// A cache of the last result keeps a number whose derivative is lost; memory for intermediate results does not.
+#[test]
+fn numbers_of_earlier_calls_warn() {
+    let folder = folder("kept_values");
+    let source = "#include <math.h>
+static double work[100], total, table[8];
+static int known[8];
+static double law(double v)
+{
+    static double last_v = -1, last_r;
+    if (v != last_v) {
+        last_v = v;
+        last_r = sin(v);
+    }
+    return last_r; // law
+}
+double cached(const double *x, int n) { return law(x[0]) * x[n - 1]; }
+static double weight(int i, double v)
+{
+    if (!known[i]) {
+        table[i] = sin(v * (i + 1));
+        known[i] = 1;
+    }
+    return table[i]; // weight
+}
+double tabled(const double *x, int n) { return weight(n & 7, x[0]) * x[n - 1]; }
+static void add(double v) { total += v; }
+double reset(const double *x, int n)
+{
+    total = 0;
+    for (int i = 0; i < n; i++)
+        add(x[i] * x[i]);
+    return total;
+}
+double scratch(const double *x, int n)
+{
+    for (int i = 0; i < n; i++)
+        work[i] = x[i] * x[i];
+    double s = n > 3 ? work[3] : work[0];
+    for (int i = 0; i < n; i++)
+        s += work[i] * x[i];
+    if (s > 1)
+        total = s;
+    else
+        total = 2 * s;
+    return total;
+}
+";
+    write(&folder, "kept.c", source);
+    for level in ["-O0", "-O1", "-O2", "-O3"] {
+        for (function, line) in [
+            ("cached", Some("law")),
+            ("tabled", Some("weight")),
+            ("reset", None),
+            ("scratch", None),
+        ] {
+            let command = format!("grad kept.c -f {function} -o kept.o -- {level}");
+            let said = text(&gradus(&folder, &command).stderr);
+            let place = line.and_then(|line| {
+                let mark = format!("// {line}");
+                source.lines().position(|text| text.ends_with(&mark))
+            });
+            assert_eq!(said.contains("warning[GRD0033]"), place.is_some(), "{said}");
+            let named = place.is_none_or(|place| said.contains(&format!("kept.c:{}:", place + 1)));
+            assert!(named || level != "-O0", "{said}");
+        }
     }
 }

@@ -110,3 +110,61 @@ double message(const double *x, int n)
     }
     return s;
 }
+/* Elements erased from the middle: an overlapping copy towards the front. */
+struct entry { int tag; union { double number; const double *address; } u; };
+double erased(const double *x, int n)
+{
+    struct entry *v = malloc(2 * n * sizeof *v);
+    int m = 2 * n;
+    double s = 0;
+    for (int k = 0; k < m; k++) {
+        v[k].tag = k % 2;
+        if (k % 2)
+            v[k].u.address = x + k % n;
+        else
+            v[k].u.number = x[k % n] * x[0];
+    }
+    while (m > 3) {
+        int j = m * 5 % 7 % m;
+        s += v[j].tag ? *v[j].u.address : v[j].u.number;
+        memmove(v + j, v + j + 1, (m - j - 1) * sizeof *v);
+        m--;
+        s += (v[0].tag ? *v[0].u.address : v[0].u.number) * m;
+    }
+    for (int k = 0; k < m; k++)
+        s += k * (v[k].tag ? *v[k].u.address : v[k].u.number * v[k].u.number);
+    free(v);
+    return s;
+}
+/* A copy behind the start of a block, and a copy of the copy: types would move without end. */
+struct cell { union { double number; long index; const double *address; } a, b; };
+__attribute__((noinline)) static struct cell *behind(const struct cell *s, int n)
+{
+    struct cell *r = calloc(n + 2, sizeof *r);
+    memcpy(r + 1, s, n * sizeof *r);
+    return r;
+}
+double shifted(const double *x, int n)
+{
+    struct cell v[4];
+    double s = 0;
+    for (int r = 0; r < 3; r++) {
+        for (int k = 0; k < 4; k++) {
+            if ((k + r) % 2) {
+                v[k].a.number = x[k] * s + x[k];
+                v[k].b.index = (k + r) % n;
+            } else {
+                v[k].a.address = x + k;
+                v[k].b.number = x[r] * x[k];
+            }
+        }
+        struct cell *once = behind(v, 4), *twice = behind(once, 5);
+        for (int k = 0; k < 4; k++) {
+            struct cell *e = twice + 2 + k;
+            s += (k + r) % 2 ? e->a.number * x[e->b.index] : *e->a.address * e->b.number;
+        }
+        free(once);
+        free(twice);
+    }
+    return s;
+}

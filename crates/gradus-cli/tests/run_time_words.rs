@@ -12,7 +12,9 @@ fn words_of_several_kinds_in_c() {
     let at = folder("run_time_words");
     write(&at, "p.c", C);
     for level in LEVELS {
-        for name in ["tree", "block", "moved", "reused", "message"] {
+        for name in [
+            "tree", "block", "moved", "reused", "message", "erased", "shifted",
+        ] {
             let command = format!("check p.c -f {name} --arg x=rand(5) --arg n=5 -- {level}");
             accepts(&at, &command);
         }

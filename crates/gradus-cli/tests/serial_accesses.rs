@@ -95,7 +95,7 @@ fn volatile_and_atomic_floats_have_derivatives() {
     }
 }
 
-/// In a program with parallel code, or with threads, another thread may write between two accesses.
+/// In a program with parallel code, threads or handlers of signals, other code may write between two accesses.
 #[test]
 fn volatile_and_atomic_floats_of_threads_are_refused() {
     let at = folder("serial_accesses_of_threads");
@@ -103,7 +103,9 @@ fn volatile_and_atomic_floats_of_threads_are_refused() {
     let region = "void other(int n, double *x) {\n#pragma omp parallel for\nfor (int i = 0; i < n; i++) x[i] *= 2; }";
     let thread = "#include <pthread.h>\nstatic void *run(void *x) { shared = 2; return x; }\n\
          void other(pthread_t *t) { pthread_create(t, 0, run, 0); }";
-    for (name, other) in [("region", region), ("thread", thread)] {
+    let handler = "#include <signal.h>\nstatic void change(int s) { shared = s; total = s; }\n\
+         void other(void) { signal(SIGUSR1, change); }";
+    for (name, other) in [("region", region), ("thread", thread), ("handler", handler)] {
         write(&at, &format!("{name}.c"), &program(other));
         for f in ["global", "exchanged", "compared", "fetched"] {
             let said = refuses(

@@ -46,7 +46,7 @@ pub(crate) struct Run<'a> {
     pub analyses: Analyses,
     /// The options of differentiation.
     pub ad_options: gradus_ad::Options,
-    /// True if the program has no parallel code and starts no threads.
+    /// True if the program has no parallel code, starts no threads and handles no signals.
     pub is_serial: bool,
     clock: &'a mut dyn FnMut() -> u64,
     progress: &'a mut dyn FnMut(&Progress),

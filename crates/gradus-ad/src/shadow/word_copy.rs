@@ -21,7 +21,7 @@ const ADDRESS_END: i64 = 1 << 47;
 /// Size of a word in bytes: an address or a `double`.
 pub(super) const WORD_BYTES: i64 = 8;
 
-const SPLIT_WORD: &str = "gradus: error[GRD0007]: a byte copy ends inside a number or an address\n";
+const SPLIT_WORD: &str = "gradus: error[GRD0007]: a byte copy ends inside a number, or moves an address inside its word\n";
 
 /// What a copy does with the shadow words of the destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,27 +66,42 @@ fn build(b: &mut Builder<'_>, copy: WordCopy, overlap: bool) {
     let (words, head) = whole_words(b, [to, from], bytes);
     let (size, zero) = (b.i64(WORD_BYTES), b.i64(0));
     let inside = b.mul(words.count, size);
-    if copy == WordCopy::Back {
-        let tail = b.add(head, inside);
-        stop_if_split(b, to, [zero, head]);
-        stop_if_split(b, to, [tail, bytes]);
+    let tail = b.add(head, inside);
+    for ends in [[zero, head], [tail, bytes]] {
+        match copy {
+            WordCopy::Back => stop_if_split(b, to, ends),
+            WordCopy::AddressesAndZeros => zero_bytes(b, to, ends),
+            WordCopy::Addresses => {}
+        }
+    }
+    if copy == WordCopy::Addresses {
+        stop_if_moved_apart(b, [to, from], bytes);
     }
     let read = if copy == WordCopy::Back {
         words.to
     } else {
         words.from
     };
+    // All words are read, and the words of a copy back are cleared, before the first one is written.
     let saved = overlap.then(|| libc::private_block(b, inside));
     if let Some(saved) = saved {
         each(b, words.count, |b, i| {
             let word = load_word(b, read, i);
             store_word(b, word, saved, i);
+            if copy == WordCopy::Back {
+                store_word(b, zero, read, i);
+            }
         });
     }
     each(b, words.count, |b, i| {
         let word = load_word(b, saved.unwrap_or(read), i);
         match copy {
-            WordCopy::Back => move_back(b, word, [words.to, words.from], i),
+            WordCopy::Back => {
+                if saved.is_none() {
+                    store_word(b, zero, words.to, i);
+                }
+                add_adjoint(b, word, words.from, i);
+            }
             WordCopy::Addresses => {
                 let old = load_word(b, words.to, i);
                 let kept = zero_if_address(b, old);
@@ -125,9 +140,13 @@ fn whole_words(b: &mut Builder<'_>, [to, from]: [Value; 2], bytes: Value) -> (Wh
 
 /// Emits the distance in bytes of an address from the start of its word.
 pub(super) fn offset_in_word(b: &mut Builder<'_>, address: Value) -> Value {
-    let (long, mask) = (b.unit.types.int(64), b.i64(WORD_BYTES - 1));
-    let bits = b.cast(CastOp::PtrToInt, address, long);
+    let (bits, mask) = (address_bits(b, address), b.i64(WORD_BYTES - 1));
     b.binary(BinaryOp::And, bits, mask)
+}
+
+fn address_bits(b: &mut Builder<'_>, address: Value) -> Value {
+    let long = b.unit.types.int(64);
+    b.cast(CastOp::PtrToInt, address, long)
 }
 
 /// Emits `to[i] = word` for the shadow of an address, else `to[i] = otherwise`.
@@ -137,10 +156,9 @@ fn copy_address(b: &mut Builder<'_>, [word, otherwise]: [Value; 2], to: Value, i
     store_word(b, new, to, i);
 }
 
-/// Emits `to[i] = 0; from[i] += word`, the sum for adjoints only.
-fn move_back(b: &mut Builder<'_>, word: Value, [to, from]: [Value; 2], i: Value) {
+/// Emits `from[i] += word`, for adjoints only.
+fn add_adjoint(b: &mut Builder<'_>, word: Value, from: Value, i: Value) {
     let zero = b.i64(0);
-    store_word(b, zero, to, i);
     let adjoint = zero_if_address(b, word);
     let is_some = b.icmp(IntPredicate::Ne, adjoint, zero);
     let (_, yes, no) = b.if_(is_some, &[]);
@@ -161,6 +179,45 @@ fn move_back(b: &mut Builder<'_>, word: Value, [to, from]: [Value; 2], i: Value)
     b.set_insertion_end(no);
     b.yield_(&[]);
     b.restore_insertion_point(back);
+}
+
+/// Emits the end of the program if the ends lie at different distances from their words, and the source has an address.
+fn stop_if_moved_apart(b: &mut Builder<'_>, [to, from]: [Value; 2], bytes: Value) {
+    let (size, zero) = (b.i64(WORD_BYTES), b.i64(0));
+    let [at_to, at_from] = [to, from].map(|end| offset_in_word(b, end));
+    let is_apart = b.icmp(IntPredicate::Ne, at_to, at_from);
+    let bits = address_bits(b, from);
+    let distance = b.sub(zero, bits);
+    let mask = b.i64(WORD_BYTES - 1);
+    let head = b.binary(BinaryOp::And, distance, mask);
+    let is_long = b.icmp(IntPredicate::Ult, head, bytes);
+    let is_checked = b.binary(BinaryOp::And, is_apart, is_long);
+    let rest = b.sub(bytes, head);
+    let rest = b.select(is_checked, rest, zero);
+    let count = b.binary(BinaryOp::UDiv, rest, size);
+    let first = b.byte_addr(from, head);
+    each(b, count, |b, i| {
+        let word = load_word(b, first, i);
+        let is_address = is_address(b, word);
+        let (_, yes, no) = b.if_(is_address, &[]);
+        let back = b.set_insertion_end(yes);
+        emit_stop(b, SPLIT_WORD);
+        b.set_insertion_end(no);
+        b.yield_(&[]);
+        b.restore_insertion_point(back);
+    });
+}
+
+/// Zeroes the bytes outside the whole words.
+fn zero_bytes(b: &mut Builder<'_>, to: Value, [begin, end]: [Value; 2]) {
+    let byte = b.unit.types.int(8);
+    let count = b.sub(end, begin);
+    each(b, count, |b, i| {
+        let at = b.add(begin, i);
+        let at = b.addr(byte, to, at);
+        let zero = b.zero(byte);
+        b.store(zero, at);
+    });
 }
 
 /// Emits the end of the program if bytes outside the whole words have an adjoint or a shadow.

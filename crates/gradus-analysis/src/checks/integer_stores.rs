@@ -25,7 +25,11 @@ impl Finder<'_> {
             .store_bytes(facts.unit, self.body.ty(value));
         let targets = facts.memory.targets(self.func, ptr);
         let site = (self.func, op);
-        if !scrambled && facts.words.integer_in_words(facts.unit, facts.memory, site) {
+        // A word that may be a float or an address, moved as an integer, is no integer.
+        let is_word = bytes >= u64::from(facts.unit.layout.pointer_bytes)
+            && self.body.as_const(value).is_none()
+            && facts.words.is_conflicting(self.func, value);
+        if !scrambled && !is_word && facts.words.integer_in_words(facts.unit, facts.memory, site) {
             // Not an error: the derivative clears the shadow of the word.
             return;
         }

@@ -5,8 +5,8 @@
 use crate::activity::memory::{MemoryActivity, Request};
 use crate::checks::unshadowed::Provenance;
 use crate::checks::{
-    external_writes, fraction, openmp_queries, persistent_memory, stored_formats, text_roundtrip,
-    unshadowed,
+    external_writes, fraction, kept_values, openmp_queries, persistent_memory, stored_formats,
+    text_roundtrip, unshadowed,
 };
 use crate::points_to::alias_sets::AliasSetId;
 use crate::view::View;
@@ -28,6 +28,7 @@ pub fn memory_findings(
         }
     });
     findings.extend(persistent_memory::findings(facts, classes));
+    findings.extend(kept_values::findings(facts, classes, request.root));
     let bare = |class: &AliasSetId| {
         classes.provenance(*class).constant && facts.words.types_of_set(*class).has_float()
     };

@@ -5,6 +5,7 @@ pub(crate) mod findings;
 pub(crate) mod flang_advice;
 pub(crate) mod fraction;
 pub(crate) mod integer_stores;
+pub(crate) mod kept_values;
 pub(crate) mod memory_findings;
 pub(crate) mod openmp_queries;
 pub(crate) mod own_outputs;

@@ -4,7 +4,7 @@
 //! analysis sees all accesses, floats are doubles, and no double or pointer straddles two words.
 
 use crate::call_graph::CallGraph;
-use crate::points_to::alias_sets::{AliasSets, CellRef};
+use crate::points_to::alias_sets::{AliasSets, CellRef, MemoryOrigin};
 use crate::type_analysis::type_map::TypeMap;
 use gradus_ir::{Entity, FloatKind, FuncId, Op, OpKind, Unit};
 
@@ -70,7 +70,11 @@ impl TypeMap {
             && u64::from(access.align_bytes) >= bytes.min(word);
         let targets = memory.targets(func, body.operand(op, 1));
         let mut all = targets.iter();
-        fits && targets.iter().all(|place| self.has_words(*place))
+        let whole = |place: &CellRef| {
+            let mut origins = memory.get(place.class).origins.iter();
+            self.has_words(*place) && origins.all(|origin| consists_of_words(unit, *origin))
+        };
+        fits && targets.iter().all(whole)
             && all.any(|place| self.overlaps_floats(memory, *place, bytes))
     }
 
@@ -80,5 +84,22 @@ impl TypeMap {
         !self.is_visible(place.class)
             && !self.unaligned[place.class.index()]
             && floats.all(|kind| kind == FloatKind::F64)
+    }
+}
+
+/// Returns true for an object without a word that is only in part its own: the shadow of such a word lies beyond the
+/// shadow of the object. Blocks of the heap have room for whole words.
+fn consists_of_words(unit: &Unit, origin: MemoryOrigin) -> bool {
+    match origin {
+        MemoryOrigin::Heap(..) => true,
+        MemoryOrigin::Alloca(func, op) => {
+            let body = unit.functions[func].body.as_deref();
+            let Some(OpKind::Alloca(info)) = body.map(|body| body.kind(op)) else {
+                unreachable!("the origin is an alloca");
+            };
+            let bytes = unit.layout.size_bytes(unit, info.ty);
+            bytes.is_multiple_of(u64::from(WORD_BYTES)) && info.align_bytes >= WORD_BYTES
+        }
+        _ => false,
     }
 }

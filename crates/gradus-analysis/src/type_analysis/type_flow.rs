@@ -238,7 +238,8 @@ impl TypeMap {
                     continue;
                 }
                 let offset = goal.normalize_offset(to.offset_bytes.wrapping_add(step));
-                if !self.is_selected(to.class, offset, filter) {
+                let is_far = size.is_none() && offset.saturating_abs() > self.offset_max;
+                if is_far || !self.is_selected(to.class, offset, filter) {
                     continue;
                 }
                 let cell = self.types[to.class.index()].entry(offset).or_default();

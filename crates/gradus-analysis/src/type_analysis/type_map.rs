@@ -136,6 +136,8 @@ pub struct TypeMap {
     declared: Vec<bool>,
     /// True for alias sets with accesses of doubles or pointers that may straddle two words.
     pub(super) unaligned: Vec<bool>,
+    /// The largest offset that a copy of unknown size reaches.
+    pub(super) offset_max: i64,
 }
 
 impl TypeMap {
@@ -160,6 +162,7 @@ impl TypeMap {
             visible: externally_visible(closure, memory),
             declared: vec![false; memory.alias_sets().len()],
             unaligned: vec![false; memory.alias_sets().len()],
+            offset_max: offset_limit(memory),
         };
         words.declare_pointees(unit, closure, memory);
         let system = bit_ranges::equations(unit, closure, memory, &words.nodes);
@@ -290,7 +293,10 @@ impl TypeMap {
             let declared = |end: &Vec<CellRef>| {
                 crate::type_analysis::declared::declared_float_format(unit, memory, end)
             };
+            // An optimiser may declare a word as a float that holds an address at other times.
+            let has_pointer = |end: &CellRef| self.types_of_set(end.class).has_pointer();
             let floats = [&copy.to, &copy.from].into_iter().find_map(declared);
+            let floats = floats.filter(|_| !ends.iter().any(has_pointer));
             let floats = floats
                 .or_else(|| crate::type_analysis::declared::template_float_format(unit, body, op));
             return match floats {
@@ -604,6 +610,17 @@ fn copies_zero_constant(unit: &Unit, body: &Body, op: Op) -> bool {
         init.relocations.is_empty() && init.bytes.iter().all(|byte| *byte == 0)
     };
     variable.constant && variable.defined && variable.init.as_ref().is_some_and(is_zero)
+}
+
+/// Returns the limit for offsets of copies of unknown size: an object that is copied to a later place in itself would grow
+/// without end. No access of the program lies beyond half of the limit.
+fn offset_limit(memory: &AliasSets) -> i64 {
+    let accessed = memory
+        .alias_sets()
+        .flat_map(|(_, class)| class.words.keys().chain(class.evidence.keys()));
+    let far = accessed.map(|offset| offset.unsigned_abs()).max();
+    let far = i64::try_from(far.unwrap_or_default()).unwrap_or(i64::MAX);
+    far.saturating_mul(2).saturating_add(i64::from(ACCESS_MAX))
 }
 
 /// Returns, per alias set, true if callers of the roots or unknown code can access the memory.

@@ -62,7 +62,7 @@ pub use system::{
     reads_address_lists,
 };
 pub use text::TextFn;
-pub use threads::is_thread_function;
+pub use threads::{is_signal_function, is_thread_function};
 pub use vector::{MaskedFn, ReduceFn};
 pub use words::{AttributeMeaning, KEYWORDS, Keyword, KeywordKind, Marker, Registration, Support};
 

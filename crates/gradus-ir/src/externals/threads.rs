@@ -1,4 +1,5 @@
-//! Functions of explicit threads in C, C++ and Rust. They have no row: their effects are those of unknown code.
+//! Functions of explicit threads in C, C++ and Rust, and of signals. Threads have no row: their effects are those of
+//! unknown code.
 
 // table
 const STARTS: &[&str] = &[
@@ -21,4 +22,20 @@ const PARTS: &[&str] = &["3std6thread", "3std3sys6thread"];
 pub fn is_thread_function(symbol: &str) -> bool {
     PARTS.iter().any(|part| symbol.contains(part))
         || STARTS.iter().any(|start| symbol.starts_with(start))
+}
+
+// table
+const SIGNALS: &[&str] = &[
+    "signal",
+    "bsd_signal",
+    "sysv_signal",
+    "__sysv_signal",
+    "sigset",
+    "sigaction",
+    "raise",
+];
+
+/// Returns true for functions that install or call a handler of signals.
+pub fn is_signal_function(symbol: &str) -> bool {
+    SIGNALS.contains(&symbol)
 }

@@ -2,6 +2,7 @@
 // constants, symbol + offset of constant expressions, effects of instructions, alias scopes, names of
 // arguments. Most functions are thin wrappers; ownership stays with LLVM.
 #include "llvm-c/Core.h"
+#include "llvm-c/TargetMachine.h"
 #include "llvm/Demangle/Demangle.h"
 #include "llvm/Analysis/ConstantFolding.h"
 #include "llvm/Analysis/LoopInfo.h"
@@ -14,11 +15,18 @@
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/MDBuilder.h"
 #include "llvm/IR/Module.h"
+#include "llvm/Target/TargetMachine.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 #include <string>
 using namespace llvm;
 
 extern "C" {
+void gr_disable_fast_isel(LLVMTargetMachineRef machine) {
+  auto *target = reinterpret_cast<TargetMachine *>(machine);
+  target->setO0WantsFastISel(false);
+  target->setFastISel(false);
+}
+
 void gr_set_dso_local(LLVMValueRef global, int local) { unwrap<GlobalValue>(global)->setDSOLocal(local != 0); }
 int gr_is_dso_local(LLVMValueRef global) { return unwrap<GlobalValue>(global)->isDSOLocal(); }
 

@@ -11,6 +11,10 @@ use llvm_sys::target_machine::*;
 use std::ptr::null_mut;
 use std::sync::Once;
 
+unsafe extern "C" {
+    fn gr_disable_fast_isel(machine: LLVMTargetMachineRef);
+}
+
 /// An optimisation level of LLVM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OptLevel {
@@ -106,6 +110,10 @@ impl TargetMachine {
                 format!("LLVM has no target machine for {triple}"),
             ));
         }
+        // LLVM's fast instruction selection takes an address from a floating-point register if a cast of a loaded `double`
+        // makes the address.
+        // SAFETY: the machine is live.
+        unsafe { gr_disable_fast_isel(raw) };
         Ok(TargetMachine { raw })
     }
 

@@ -4,7 +4,7 @@ use crate::requests::calls;
 use crate::run::{Run, StagePass, StageRun, Stop};
 use gradus_analysis::Stage;
 use gradus_ir::externals::{
-    ExternalFn, GpuFn, KERNEL_PREFIX, LAUNCH_PREFIX, is_thread_function, lookup,
+    ExternalFn, GpuFn, KERNEL_PREFIX, LAUNCH_PREFIX, is_signal_function, is_thread_function, lookup,
 };
 use gradus_ir::{Diagnostic, FuncId, Severity};
 use gradus_llvm::{Host, Imported};
@@ -32,9 +32,10 @@ pub(crate) fn has_parallel_code(host: &Host) -> bool {
     !host.functions_that_use(&is_parallel_name).is_empty()
 }
 
-/// Returns true if the program has no parallel code and starts no threads.
+/// Returns true if the program has no parallel code, starts no threads and handles no signals.
 pub(crate) fn is_serial(host: &Host) -> bool {
-    !has_parallel_code(host) && host.functions_that_use(&is_thread_function).is_empty()
+    let interrupts = |name: &str| is_thread_function(name) || is_signal_function(name);
+    !has_parallel_code(host) && host.functions_that_use(&interrupts).is_empty()
 }
 
 /// Returns the kernels of a program with kernel launches.

@@ -2,7 +2,7 @@
 //!
 //! Flow: [`super::split_compilation`] asks for both. The front half emits bitcode before LLVM's passes.
 
-use super::{DebugDetail, EMITS};
+use super::{DebugDetail, EMITS, without_fast_isel};
 use std::path::Path;
 
 /// Options of the back half that concern sources and take the next argument.
@@ -86,6 +86,7 @@ pub(super) fn back(args: &[String], derived: &Path) -> Vec<String> {
             out.push(arg.clone());
         }
     }
+    out.extend(without_fast_isel(args));
     out.extend(["-x".into(), "ir".into(), derived.display().to_string()]);
     out
 }

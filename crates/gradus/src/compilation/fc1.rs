@@ -3,7 +3,7 @@
 //! flang has no option to skip LLVM's passes. The front half uses `-O1`: at `-O0`, flang calls its library
 //! for operations otherwise inlined; above `-O1`, loops are unrolled and vectorised.
 
-use super::{DebugDetail, EMITS};
+use super::{DebugDetail, EMITS, without_fast_isel};
 use std::path::Path;
 
 /// The first argument of flang's compilations.
@@ -61,6 +61,7 @@ pub(super) fn back(args: &[String], derived: &Path) -> Vec<String> {
             out.push(arg.clone());
         }
     }
+    out.extend(without_fast_isel(args));
     out.extend(["-x".into(), "ir".into(), derived.display().to_string()]);
     out
 }

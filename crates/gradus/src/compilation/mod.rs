@@ -159,6 +159,14 @@ pub(crate) fn without_lto(job: &Job) -> Job {
     job
 }
 
+/// Returns the options that turn LLVM's fast instruction selection off, for a compilation at -O0. The selection takes an
+/// address from a floating-point register if casts of a loaded `double` make the address, as in optimised code of a union.
+fn without_fast_isel(args: &[String]) -> impl Iterator<Item = String> {
+    let options = ["-mllvm", "-fast-isel=0"].map(String::from);
+    let is_used = args.iter().any(|arg| arg == "-O0");
+    options.into_iter().filter(move |_| is_used)
+}
+
 /// The options that select a compilation's output.
 const EMITS: [&str; 4] = ["-emit-obj", "-S", "-emit-llvm", "-emit-llvm-bc"];
 
