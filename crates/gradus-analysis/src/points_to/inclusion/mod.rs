@@ -20,6 +20,7 @@ mod constraints;
 mod contexts;
 mod fold_growth;
 mod layouts;
+mod location_set;
 mod nodes;
 mod objects;
 mod results;

@@ -1,7 +1,7 @@
 //! Nodes of the solver: sets of locations and the edges between them.
 
 use crate::points_to::inclusion::constraints::{NodeId, NodeKind, Step};
-use roaring::RoaringBitmap;
+use crate::points_to::inclusion::location_set::LocationSet;
 use std::collections::HashSet;
 
 /// Movement along an edge.
@@ -18,9 +18,9 @@ pub(crate) enum Move {
 pub(crate) struct Node {
     pub kind: NodeKind,
     /// Numbers of the locations (`solver/locations.rs`).
-    pub set: RoaringBitmap,
+    pub set: LocationSet,
     /// The part of the set that has not been propagated.
-    pub delta: RoaringBitmap,
+    pub delta: LocationSet,
     pub is_queued: bool,
     pub edges: Vec<(NodeId, Move)>,
     pub known_edges: HashSet<(NodeId, Move)>,

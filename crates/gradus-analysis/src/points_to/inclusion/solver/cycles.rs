@@ -173,10 +173,10 @@ impl Solver<'_> {
         let from = std::mem::take(self.raw_node(member));
         self.representatives.of[member.0 as usize] = first;
         let node = self.raw_node(first);
-        let done = (&node.set - &node.delta) & (&from.set - &from.delta);
+        let done = (node.set.minus(&node.delta)).common(&from.set.minus(&from.delta));
         let has_pointer = node.has_pointer || from.has_pointer || node.kind != from.kind;
-        node.set |= &from.set;
-        node.delta = &node.set - &done;
+        node.set.extend(&from.set);
+        node.delta = node.set.minus(&done);
         node.has_pointer = has_pointer;
         if from.kind == NodeKind::Word {
             node.kind = NodeKind::Word;
@@ -230,7 +230,7 @@ impl Solver<'_> {
     }
     /// Lets the pointers of a merged node receive the bits of its words.
     fn assemble(&mut self, id: NodeId) {
-        let bits = &self.nodes[id.0 as usize].set & &self.locations.bits;
+        let bits = self.nodes[id.0 as usize].set.common(&self.locations.bits);
         for at in self.locations.list(&bits) {
             self.add(id, at);
         }

@@ -23,6 +23,7 @@ use crate::points_to::inclusion::build::Builder;
 use crate::points_to::inclusion::constraints::{Constraint, NodeId, NodeKind, Program, Step};
 use crate::points_to::inclusion::contexts::Instances;
 use crate::points_to::inclusion::layouts::{FoldRequest, Layouts};
+use crate::points_to::inclusion::location_set::LocationSet;
 use crate::points_to::inclusion::nodes::{Move, Node};
 use crate::points_to::inclusion::objects::{Cell, EXTERNAL, Location, ObjectId, Objects};
 use crate::points_to::inclusion::solver::cells::{CellUse, Cells};
@@ -33,7 +34,6 @@ use crate::points_to::leaf_tables::Slots;
 use crate::points_to::memcpy;
 use crate::points_to::union_find::gcd;
 use gradus_ir::{FuncId, Unit};
-use roaring::RoaringBitmap;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, HashSet};
 
@@ -136,7 +136,7 @@ impl<'a> Solver<'a> {
         let set = self.numbers(node);
         match self.program.kinds.get(node.0 as usize) {
             Some(NodeKind::Pointer) if self.locations.has_bits(set) => {
-                self.locations.list(&(set - &self.locations.bits))
+                self.locations.list(&set.minus(&self.locations.bits))
             }
             _ => self.locations.list(set),
         }
@@ -149,7 +149,7 @@ impl<'a> Solver<'a> {
     pub fn stored_cells(&self) -> impl Iterator<Item = (Cell, NodeId)> {
         self.cells.stored()
     }
-    fn numbers(&self, node: NodeId) -> &RoaringBitmap {
+    fn numbers(&self, node: NodeId) -> &LocationSet {
         &self.nodes[self.representatives.get(node).0 as usize].set
     }
     fn has_locations(&self, node: NodeId) -> bool {
@@ -261,7 +261,7 @@ impl<'a> Solver<'a> {
         self.limit_offsets(id, location.object);
     }
     /// Adds locations to a node.
-    fn add_all(&mut self, id: NodeId, set: &RoaringBitmap) {
+    fn add_all(&mut self, id: NodeId, set: &LocationSet) {
         let node = self.node(id);
         let (holds_any, is_part) = (node.holds_any(), node.kind == NodeKind::Part);
         let is_plain = holds_any || !is_part && !self.locations.has_bits(set);
@@ -272,25 +272,23 @@ impl<'a> Solver<'a> {
             return;
         }
         let node = self.node(id);
-        let mut new = set - &node.set;
+        let mut new = set.minus(&node.set);
         if !self.locations.stale.is_disjoint(&new) {
-            for at in self.locations.list(&(&new & &self.locations.stale)) {
+            for at in self.locations.list(&new.common(&self.locations.stale)) {
                 self.add(id, at);
             }
-            new = (&new - &self.locations.stale) - &self.node(id).set;
+            new = new.minus(&self.locations.stale).minus(&self.node(id).set);
         }
-        self.work_done += 1 + new.len() / 8;
+        self.work_done += 1 + u64::from(new.len() / 8);
         if new.is_empty() || self.is_exhausted() {
             return;
         }
         let node = self.node(id);
-        node.set |= &new;
-        node.delta |= &new;
+        node.set.extend(&new);
+        node.delta.extend(&new);
         self.enqueue(id);
-        for object in self.locations.crowded.clone() {
-            if self.locations.count(&new, object) > 0 {
-                self.limit_offsets(id, object);
-            }
+        for object in self.locations.crowded_in(&new) {
+            self.limit_offsets(id, object);
         }
     }
     fn add_external(&mut self, id: NodeId) {
@@ -301,7 +299,7 @@ impl<'a> Solver<'a> {
     /// Folds an object to which a node points at too many offsets.
     fn limit_offsets(&mut self, id: NodeId, object: ObjectId) {
         let set = self.numbers(id);
-        if set.len() <= OFFSETS_MAX as u64 || self.locations.count(set, object) <= OFFSETS_MAX {
+        if set.len() as usize <= OFFSETS_MAX || self.locations.count(set, object) <= OFFSETS_MAX {
             return;
         }
         let places = self.locations.of_object(set, object);
