@@ -1,8 +1,8 @@
-//! The analysis manager: caches call graphs and effects across passes.
+//! The analysis manager: caches call graphs, effects and alias sets across passes.
 //!
-//! [`Analyses`] keeps the answers of [`CallGraph::of`] and [`Effects::of`]. An answer is valid as long as everything
-//! that its computation read is unchanged; there is no invalidation by passes. Each answer therefore carries its
-//! [`Dependencies`]:
+//! [`Analyses`] keeps the answers of [`CallGraph::of`], [`Effects::of`] and [`AliasSets::of`]. An answer is valid as
+//! long as everything that its computation read is unchanged; there is no invalidation by passes. Each answer therefore
+//! carries its [`Dependencies`]:
 //!
 //! - the state of each function that the answer reads: body stamp ([`Body::version`]), attributes, linkage, type,
 //!   name and origin;
@@ -14,13 +14,15 @@
 //! body, too, is out: to the analyses, a function without a body is an external function.
 //!
 //! Effects depend on the call graph that orders their computation. The graph is a part of the key: effects over a
-//! graph older than the bodies are not the effects over the graph of the present bodies.
+//! graph older than the bodies are not the effects over the graph of the present bodies. Alias sets have the same key.
+//! The derivatives of one function in both modes, and the search for its outputs, share alias sets.
 //!
 //! With [`Verification::Recompute`] each cached answer is computed again and compared. A difference is an internal
 //! error in [`Analyses::take_findings`].
 
 use crate::call_graph::{CallGraph, Callee};
 use crate::memory::effects::Effects;
+use crate::points_to::alias_sets::AliasSets;
 use gradus_ir::{
     AttrsId, Body, BodyVersion, Code, Diagnostic, Entity, FactsVersion, FuncId, Linkage, TypeId,
     Unit,
@@ -28,8 +30,11 @@ use gradus_ir::{
 use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 
-/// Maximum number of cached answers of each analysis.
+/// Maximum number of cached call graphs, and of cached effects.
 const ENTRIES_MAX: usize = 32;
+
+/// Maximum number of cached alias sets: an answer may need hundreds of megabytes.
+const ALIAS_SETS_MAX: usize = 2;
 
 /// Treatment of cached answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,7 +46,7 @@ pub enum Verification {
     Recompute,
 }
 
-/// Cached call graphs and effects of the bodies of a compilation.
+/// Cached call graphs, effects and alias sets of the bodies of a compilation.
 ///
 /// The facts of a unit have a stamp that no other unit shares, except copies. An answer is therefore never reused for
 /// another program.
@@ -50,6 +55,7 @@ pub struct Analyses {
     verification: Verification,
     call_graphs: VecDeque<Entry<Vec<FuncId>, CallGraph>>,
     effects: VecDeque<Entry<Rc<CallGraph>, Effects>>,
+    alias_sets: VecDeque<Entry<Rc<CallGraph>, AliasSets>>,
     findings: Vec<Diagnostic>,
 }
 
@@ -89,7 +95,7 @@ impl Analyses {
             dependencies,
             answer: Rc::clone(&answer),
         };
-        add(&mut self.call_graphs, entry);
+        add(&mut self.call_graphs, entry, ENTRIES_MAX);
         answer
     }
 
@@ -118,7 +124,32 @@ impl Analyses {
             dependencies,
             answer: Rc::clone(&answer),
         };
-        add(&mut self.effects, entry);
+        add(&mut self.effects, entry, ENTRIES_MAX);
+        answer
+    }
+
+    /// Returns the alias sets of a call graph.
+    pub fn alias_sets(&mut self, unit: &Unit, closure: &Rc<CallGraph>) -> Rc<AliasSets> {
+        let is_valid = |entry: &Entry<Rc<CallGraph>, AliasSets>| {
+            Rc::ptr_eq(&entry.key, closure) && entry.dependencies.hold(unit)
+        };
+        if let Some(known) = find(&mut self.alias_sets, is_valid) {
+            let known = known.with_types_of(unit);
+            if self.verification == Verification::Recompute
+                && *known != AliasSets::of(unit, closure)
+            {
+                self.report("alias sets", unit, closure.roots());
+            }
+            return known;
+        }
+        let answer = Rc::new(AliasSets::of(unit, closure));
+        let dependencies = Dependencies::of_alias_sets(unit, closure);
+        let entry = Entry {
+            key: Rc::clone(closure),
+            dependencies,
+            answer: Rc::clone(&answer),
+        };
+        add(&mut self.alias_sets, entry, ALIAS_SETS_MAX);
         answer
     }
 
@@ -153,8 +184,12 @@ fn find<Key, Answer>(
 }
 
 /// Adds an answer and drops the answer that was unused for longest.
-fn add<Key, Answer>(entries: &mut VecDeque<Entry<Key, Answer>>, entry: Entry<Key, Answer>) {
-    if entries.len() == ENTRIES_MAX {
+fn add<Key, Answer>(
+    entries: &mut VecDeque<Entry<Key, Answer>>,
+    entry: Entry<Key, Answer>,
+    entries_max: usize,
+) {
+    if entries.len() == entries_max {
         entries.pop_front();
     }
     entries.push_back(entry);
@@ -229,6 +264,17 @@ impl Dependencies {
             read.extend(ops.filter_map(|op| unit.callee(body, op)));
         }
         Dependencies::new(unit, read, None)
+    }
+
+    /// Returns what alias sets depend on: what the call graph and effects depend on.
+    fn of_alias_sets(unit: &Unit, graph: &CallGraph) -> Dependencies {
+        let mut own = Dependencies::of_effects(unit, graph);
+        let of_graph = Dependencies::of_call_graph(unit, graph);
+        own.functions.extend(of_graph.functions);
+        own.functions.sort_unstable_by_key(|(func, _)| *func);
+        own.functions.dedup_by_key(|(func, _)| *func);
+        own.variables = of_graph.variables;
+        own
     }
 
     fn new(unit: &Unit, read: BTreeSet<FuncId>, variables: Option<usize>) -> Dependencies {

@@ -24,7 +24,7 @@ pub struct Root {
 #[derive(Clone, Debug)]
 pub struct ProgramFacts {
     pub(crate) closure: Rc<CallGraph>,
-    pub(crate) memory: AliasSets,
+    pub(crate) memory: Rc<AliasSets>,
     pub(crate) retyped: TbaaConflicts,
     pub(crate) memory_cells: TypeMap,
     pub(crate) effects: Rc<Effects>,
@@ -45,7 +45,7 @@ impl ProgramFacts {
         root: &Root,
     ) -> Result<ProgramFacts, Vec<Diagnostic>> {
         let closure = analyses.call_graph(unit, &[root.func]);
-        let memory = AliasSets::of(unit, &closure);
+        let memory = analyses.alias_sets(unit, &closure);
         let retyped = TbaaConflicts::of(unit, &closure, &memory);
         let words = TypeMap::of(unit, &closure, &memory);
         let effects = analyses.effects_over(unit, &closure);

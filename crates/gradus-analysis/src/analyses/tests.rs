@@ -2,7 +2,7 @@
 
 use super::{Analyses, Verification};
 use crate::Extent;
-use gradus_ir::{Attr, AttrValue, Body, Builder, FuncId, Unit, parse};
+use gradus_ir::{Attr, AttrValue, Body, Builder, FuncId, Type, Unit, parse};
 use std::rc::Rc;
 
 const TEXT: &str = "
@@ -151,6 +151,35 @@ fn effects_over_an_old_graph_follow_the_bodies() {
     assert_eq!(writes(&mut analyses, &unit), Some(Extent::Nothing));
     edit(&mut unit, "other");
     assert_eq!(writes(&mut analyses, &unit), Some(Extent::Bytes(0, 8)));
+    assert_eq!(analyses.take_findings(), []);
+}
+
+#[test]
+fn alias_sets_are_reused_until_a_reached_body_changes() {
+    let mut unit = unit();
+    let roots = [func(&unit, "root")];
+    let mut analyses = Analyses::new(Verification::Recompute);
+    let graph = analyses.call_graph(&unit, &roots);
+    let first = analyses.alias_sets(&unit, &graph);
+    edit(&mut unit, "other");
+    assert!(Rc::ptr_eq(&first, &analyses.alias_sets(&unit, &graph)));
+    edit(&mut unit, "leaf");
+    assert!(!Rc::ptr_eq(&first, &analyses.alias_sets(&unit, &graph)));
+    assert_eq!(analyses.take_findings(), []);
+}
+
+#[test]
+fn reused_alias_sets_have_the_leaves_of_new_types() {
+    let mut unit = unit();
+    let roots = [func(&unit, "root")];
+    let mut analyses = Analyses::new(Verification::Recompute);
+    let graph = analyses.call_graph(&unit, &roots);
+    let first = analyses.alias_sets(&unit, &graph);
+    let f64 = unit.types.f64();
+    let fresh = unit.types.intern(Type::Array { elem: f64, len: 3 });
+    assert_eq!(first.leaves_of(fresh).len(), 0);
+    let second = analyses.alias_sets(&unit, &graph);
+    assert_eq!(second.leaves_of(fresh).len(), 3);
     assert_eq!(analyses.take_findings(), []);
 }
 

@@ -5,22 +5,28 @@
 //! its address in memory (`y->p[i] = …`) is not covered.
 
 use crate::activity::memory::written_alias_sets;
+use crate::analyses::Analyses;
 use crate::call_graph::CallGraph;
-use crate::points_to::alias_sets::AliasSets;
 use crate::type_analysis::type_map::TypeMap;
 use crate::view::View;
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{Entity, FuncId, Unit};
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 /// Returns, per parameter of `func`, true if `closure` writes floats to memory that is reachable from the
 /// parameter through at least one pointer in memory.
-pub fn indirect_outputs(unit: &Unit, closure: &CallGraph, func: FuncId) -> Vec<bool> {
+pub fn indirect_outputs(
+    unit: &Unit,
+    analyses: &mut Analyses,
+    closure: &Rc<CallGraph>,
+    func: FuncId,
+) -> Vec<bool> {
     let Some(body) = unit.functions[func].body.as_deref() else {
         // Not an error: a function without a body is refused.
         return Vec::new();
     };
-    let memory = AliasSets::of(unit, closure);
+    let memory = analyses.alias_sets(unit, closure);
     let words = TypeMap::of(unit, closure, &memory);
     let facts = View {
         unit,

@@ -22,6 +22,7 @@ use crate::types::flat_aggregates::FlatTypes;
 use crate::types::lattice::CellType;
 use gradus_ir::{Entity, FuncId, GlobalId, Op, TypeId, Unit, Value};
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::rc::Rc;
 
 /// Maximal number of nodes of the analysis by inclusion. Its time may grow with the cube of the nodes.
 const NODES_MAX: u32 = 200_000;
@@ -121,7 +122,7 @@ impl CopyBytes {
 }
 
 /// The alias sets of a call graph.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AliasSets {
     pub(crate) classes: Vec<AliasSet>,
     pub(crate) functions: HashMap<FuncId, LeafTargets>,
@@ -281,6 +282,15 @@ impl AliasSets {
         added
             .into_iter()
             .for_each(|target| table.add(pointer, 0, target));
+    }
+    /// Adds the leaves of the types that the unit has received since.
+    pub(crate) fn with_types_of(self: Rc<AliasSets>, unit: &Unit) -> Rc<AliasSets> {
+        if self.leaves.has_all_types(unit) {
+            return self;
+        }
+        let mut own = AliasSets::clone(&self);
+        own.leaves = FlatTypes::of(unit);
+        Rc::new(own)
     }
     /// Returns the leaf table, by which types are flattened.
     pub fn leaves(&self) -> &FlatTypes {

@@ -6,7 +6,7 @@ use gradus_ir::{Body, Entity, Value};
 use std::ops::Range;
 
 /// The positions of the leaves of each value: the leaves of a value are adjacent.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct LeafPositions {
     first: Vec<u32>,
 }
@@ -72,7 +72,7 @@ impl<T: Copy> Slots<T> {
 }
 
 /// The targets of each leaf, in compressed sparse row form.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LeafTargets {
     positions: LeafPositions,
     /// Per leaf, the start of its targets in `list`, and the length of `list` at the end.

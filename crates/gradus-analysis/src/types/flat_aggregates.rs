@@ -18,7 +18,7 @@ pub struct FlatScalar {
 }
 
 /// The leaves of every type of a unit.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlatTypes {
     by_type: Vec<Box<[FlatScalar]>>,
 }
@@ -33,6 +33,12 @@ impl FlatTypes {
             leaves.by_type.push(list);
         }
         leaves
+    }
+
+    /// Returns true if the table has the types of `unit`, and no type was added since.
+    pub(crate) fn has_all_types(&self, unit: &Unit) -> bool {
+        let last = unit.types.iter().next_back();
+        last.map_or(0, |(id, _)| id.index() + 1) == self.by_type.len()
     }
 
     /// Returns the leaves of a type, in order of their offsets.

@@ -238,7 +238,7 @@ impl<'a> ParameterWrites<'a> {
             unit,
             func,
             effects: analyses.effects_over(unit, &closure),
-            written_through_loaded_pointers: indirect_outputs(unit, &closure, func),
+            written_through_loaded_pointers: indirect_outputs(unit, analyses, &closure, func),
         }
     }
 
