@@ -140,7 +140,7 @@ fn exceptions_that_carry_no_derivative_are_caught() {
 
 #[test]
 fn exceptions_that_handlers_change_are_refused() {
-    is_refused("changed.cpp", "GRD0005", 12);
+    is_refused("changed.cpp", "GRD0020", 12);
 }
 
 #[test]

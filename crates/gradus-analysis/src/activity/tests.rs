@@ -8,8 +8,8 @@ use crate::{
 };
 use crate::{AliasSetId, BitRange, CellRef, CopyKind, LaneKind};
 use gradus_ir::{
-    AttrSet, BinaryOp, Body, Builder, CastOp, Code, Diagnostic, FloatKind, FuncId, TypeId, Unit,
-    Value,
+    AttrSet, BinaryOp, Body, Builder, CastOp, Code, Diagnostic, FloatKind, FuncId, Severity,
+    TypeId, Unit, Value,
 };
 
 /// A program under construction.
@@ -358,7 +358,10 @@ fn recursion_and_globals_reach_a_fixed_point() {
     let mut barred = program;
     barred.unit.globals[total].thread_local = true;
     let study = barred.study(f, &[Out], true);
-    assert_eq!(study.memory_findings, []);
+    let findings = study.memory_findings.iter();
+    let findings: Vec<_> = findings.map(|found| (found.code, found.severity)).collect();
+    // The sum keeps the value of an earlier call.
+    assert_eq!(findings, [(Code::Outlives, Severity::Warning)]);
     barred.unit.globals[total].defined = false;
     let study = barred.study(f, &[Out], true);
     assert_eq!(study.memory_findings[0].code, Code::ThreadLocalGlobal);

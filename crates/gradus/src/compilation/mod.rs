@@ -202,7 +202,7 @@ mod tests {
         let back = halves.back.args.join(" ");
         assert_eq!(
             back,
-            "-cc1 -triple t -O0 -emit-obj -discard-value-names -ffunction-sections -o a.o -x ir d.bc"
+            "-cc1 -triple t -O0 -emit-obj -discard-value-names -ffunction-sections -o a.o -mllvm -fast-isel=0 -x ir d.bc"
         );
         assert_eq!(halves.level, Level::O0);
         let mut given = halves.back.args.clone();
@@ -215,7 +215,7 @@ mod tests {
         );
         assert_eq!(
             without_temporary_paths(&given).join(" "),
-            "-cc1 -triple t -O0 -emit-obj -discard-value-names -ffunction-sections -o - -x ir -"
+            "-cc1 -triple t -O0 -emit-obj -discard-value-names -ffunction-sections -o - -mllvm -fast-isel=0 -x ir -"
         );
     }
 
