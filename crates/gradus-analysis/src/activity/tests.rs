@@ -360,7 +360,6 @@ fn recursion_and_globals_reach_a_fixed_point() {
     let study = barred.study(f, &[Out], true);
     let findings = study.memory_findings.iter();
     let findings: Vec<_> = findings.map(|found| (found.code, found.severity)).collect();
-    // The sum keeps the value of an earlier call.
     assert_eq!(findings, [(Code::Outlives, Severity::Warning)]);
     barred.unit.globals[total].defined = false;
     let study = barred.study(f, &[Out], true);

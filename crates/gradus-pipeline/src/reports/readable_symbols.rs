@@ -3,12 +3,10 @@
 use gradus_ir::Diagnostic;
 use gradus_llvm::host::symbols::demangle;
 
-/// Replaces the symbols between backquotes. A symbol inside longer code, such as `GRADUS_INACTIVE(symbol)`, stays.
+/// Replaces the symbols between backquotes in message, labels and help. A symbol inside longer code, such as
+/// `GRADUS_INACTIVE(symbol)`, stays; so do notes, which state symbols on purpose.
 pub(crate) fn with_source_names(mut finding: Diagnostic) -> Diagnostic {
     finding.message = replace_symbols(&finding.message);
-    for note in &mut finding.notes {
-        *note = replace_symbols(note);
-    }
     finding.help = finding.help.as_deref().map(replace_symbols);
     for label in &mut finding.labels {
         label.text = replace_symbols(&label.text);
