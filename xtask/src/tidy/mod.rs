@@ -2,13 +2,14 @@
 //!
 //! Flow: `tree` lists the files, `layers` checks the crates' manifests. `scan` splits a Rust file into code,
 //! comments and literals. Rules on one file: `source`, `silence`, `words`, `paths`, `mentions`, `changelog`. Rules on
-//! a crate or a page as a whole: `prose`, `imports`. Rules on all crates: `unused_functions`, `module_files`. Rule on
+//! a crate or a page as a whole: `prose`, `imports`, `chapters`. Rules on all crates: `unused_functions`, `module_files`. Rule on
 //! the history: `commits`. A test of this crate runs all.
 //!
 //! # Invariants
 //! Each rule has a snippet that breaks it, in the tests of its module.
 
 mod changelog;
+pub mod chapters;
 mod commits;
 mod imports;
 mod layers;
@@ -119,6 +120,9 @@ pub fn check(root: &Path) -> Outcome<Report> {
         findings.extend(words::check(file, &text));
         findings.extend(paths::check(file, &text));
         prose.add(file, &text);
+        if file == chapters::SUMMARY {
+            findings.extend(chapters::check(&files, &text));
+        }
         if file.ends_with(".md") {
             findings.extend(mentions::check(file, &text, &files));
             findings.extend(changelog::check(file, &text));
