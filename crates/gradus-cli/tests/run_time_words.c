@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <math.h>
@@ -166,5 +167,24 @@ double shifted(const double *x, int n)
         free(once);
         free(twice);
     }
+    return s;
+}
+/* Text beside numbers in one structure, and a copy of a constant text. */
+struct named { char name[16]; double weight; const double *address; };
+double named(const double *x, int n)
+{
+    struct named *v = malloc(n * sizeof *v);
+    double s = 0;
+    for (int k = 0; k < n; k++) {
+        v[k].weight = x[k] * x[k];
+        v[k].address = x + (k + 1) % n;
+        strcpy(v[k].name, "ab");
+        snprintf(v[k].name + 2, 8, "%d", k);
+    }
+    for (int k = 0; k < n; k++) {
+        struct named w = v[k];
+        s += w.weight * *w.address * w.name[1];
+    }
+    free(v);
     return s;
 }

@@ -1,6 +1,6 @@
 //! Memory in which a word is a number, an address or an integer at different times: unions, arenas, callables, variants.
 
-use crate::support::{accepts, folder, shell, text, write};
+use crate::support::{accepts, folder, refuses, shell, text, write};
 use std::process::Command;
 
 const C: &str = include_str!("run_time_words.c");
@@ -13,7 +13,7 @@ fn words_of_several_kinds_in_c() {
     write(&at, "p.c", C);
     for level in LEVELS {
         for name in [
-            "tree", "block", "moved", "reused", "message", "erased", "shifted",
+            "tree", "block", "moved", "reused", "message", "erased", "shifted", "named",
         ] {
             let command = format!("check p.c -f {name} --arg x=rand(5) --arg n=5 -- {level}");
             accepts(&at, &command);
@@ -85,5 +85,52 @@ fn an_integer_in_a_part_of_a_number_is_reported() {
         assert_eq!(text(&said.stdout), "nan\n", "{level}");
         assert!(text(&said.stderr).contains("GRD0008"), "{level}");
         assert!(!said.status.success(), "{level}");
+    }
+}
+
+const TEXT: &str = "#include <stdio.h>
+#include <string.h>
+union slot { double number; char text[8]; };
+double printed(const double *x, int n)
+{
+    union slot v = {x[0] * x[0]};
+    snprintf(v.text, sizeof v.text, \"%d\", n);
+    return v.number * x[1];
+}
+double copied(const double *x, const char *word)
+{
+    union slot v[2] = {{x[0] * x[0]}, {x[1]}};
+    strcpy(v[1].text, word);
+    return v[0].number * v[1].number;
+}
+double timed(const double *x, int n)
+{
+    double v = x[0] * x[0];
+    time((long *)&v);
+    return v * x[n];
+}
+";
+
+/// A library function that writes text over a number leaves no derivative.
+#[test]
+fn text_over_numbers_is_refused() {
+    let at = folder("run_time_words_text");
+    write(&at, "p.c", &format!("long time(long *);\n{TEXT}"));
+    for level in LEVELS {
+        for (name, writer) in [
+            ("printed", "snprintf"),
+            ("copied", "strcpy"),
+            ("timed", "time"),
+        ] {
+            let said = refuses(
+                &at,
+                &format!("grad p.c -f {name} -o p.o -- {level}"),
+                "GRD0008",
+            );
+            assert!(
+                said.contains(&format!("`{writer}` writes over memory")),
+                "{level}: {said}"
+            );
+        }
     }
 }

@@ -55,7 +55,9 @@ macro_rules! mutants {
                     | UnknownCalleesCaptureNothing
                     | NumbersThroughTextUnnoticed
                     | ShadowPointerNotCleared
-                    | PointerStoreKeepsShadow => DetectedBy::C,
+                    | PointerStoreKeepsShadow
+                    | WordCopyKeepsAdjoints
+                    | WordCopyLosesAddresses => DetectedBy::C,
                     LaunchFusionUnchecked | FusedThreadConflictMissed | HostLoadMovedOverLaunch | LockstepBarrierOnlyAfter
                     | LockstepBarrierOnlyBefore | SearchRangeUnaligned | SearchTestsLastOnly | SparseLoopFromZero
                     | SparseLoopLastLost | WrappingIndexWidened | DynamicSharedSizeIgnored => DetectedBy::Kernels,
@@ -94,6 +96,10 @@ mutants! {
     CopyKeepsAdjoints,
     /// The adjoint of a memcpy overwrites the source's shadow instead of accumulating.
     CopyReplacesAdjoints,
+    /// The adjoint of a copy of words of run-time kind does not zero the destination's shadow.
+    WordCopyKeepsAdjoints,
+    /// A copy of words of run-time kind does not copy the shadows of addresses.
+    WordCopyLosesAddresses,
     /// The adjoint of an overlapping copy runs element by element.
     OverlappingCopyElementwise,
     /// Shadow blocks are not freed.

@@ -88,7 +88,7 @@ fn build(b: &mut Builder<'_>, copy: WordCopy, overlap: bool) {
         each(b, words.count, |b, i| {
             let word = load_word(b, read, i);
             store_word(b, word, saved, i);
-            if copy == WordCopy::Back {
+            if copy == WordCopy::Back && !is_planted(Mutant::WordCopyKeepsAdjoints) {
                 store_word(b, zero, read, i);
             }
         });
@@ -97,7 +97,7 @@ fn build(b: &mut Builder<'_>, copy: WordCopy, overlap: bool) {
         let word = load_word(b, saved.unwrap_or(read), i);
         match copy {
             WordCopy::Back => {
-                if saved.is_none() {
+                if saved.is_none() && !is_planted(Mutant::WordCopyKeepsAdjoints) {
                     store_word(b, zero, words.to, i);
                 }
                 add_adjoint(b, word, words.from, i);
@@ -152,7 +152,11 @@ fn address_bits(b: &mut Builder<'_>, address: Value) -> Value {
 /// Emits `to[i] = word` for the shadow of an address, else `to[i] = otherwise`.
 fn copy_address(b: &mut Builder<'_>, [word, otherwise]: [Value; 2], to: Value, i: Value) {
     let is_address = is_address(b, word);
-    let new = b.select(is_address, word, otherwise);
+    let address = match is_planted(Mutant::WordCopyLosesAddresses) {
+        true => otherwise,
+        false => word,
+    };
+    let new = b.select(is_address, address, otherwise);
     store_word(b, new, to, i);
 }
 

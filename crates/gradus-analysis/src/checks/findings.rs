@@ -568,6 +568,7 @@ impl Finder<'_> {
             return self.check_unknown_call(op, func, varied, shadowed);
         };
         let effects = unit.known_effects(func).unwrap_or(Effects::UNKNOWN);
+        self.check_text_over_floats(op, func, known, effects);
         match known {
             ExternalFn::Memory(memory) => return self.check_memory_call(op, memory),
             ExternalFn::Masked(_) => {

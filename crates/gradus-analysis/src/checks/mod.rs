@@ -13,6 +13,7 @@ pub(crate) mod persistent_memory;
 pub(crate) mod stored_formats;
 pub(crate) mod text_digits;
 pub(crate) mod text_in_lists;
+pub(crate) mod text_over_floats;
 pub(crate) mod text_roundtrip;
 pub(crate) mod unknown_callees;
 pub(crate) mod unshadowed;

@@ -218,7 +218,11 @@ impl<'u> TextFlows<'u> {
             let to = written.iter().copied().chain(result).collect();
             self.moves.push((behind.collect(), to));
         }
-        let is_active = |arg: &Value| {
+        let is_active = |(index, arg): (usize, &Value)| {
+            if !effects.reads.argument(index) && facts.words.carries_pointer(func, *arg) {
+                // Not an error: the text goes there.
+                return false;
+            }
             let is_active_list = |class| self.active_lists.contains(&class);
             is_varied_argument(facts, classes, func, *arg)
                 || facts.memory.may_point_into(func, *arg, is_active_list)
@@ -227,7 +231,7 @@ impl<'u> TextFlows<'u> {
                         classes.is_varied(class)
                     })
         };
-        if !args.iter().any(is_active) || is_terminal_output(unit, body, known, &args) {
+        if !args.iter().enumerate().any(is_active) || is_terminal_output(unit, body, known, &args) {
             return;
         }
         match known == SystemFn::PrintToMemory || is_object {

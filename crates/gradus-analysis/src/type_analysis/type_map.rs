@@ -20,8 +20,8 @@ use crate::type_analysis::type_flow::own_cells;
 use crate::types::lattice::CellType;
 use gradus_ir::externals::{ExternalFn, MemoryFn};
 use gradus_ir::{
-    AttrValue, Body, ConstKind, Entity, FloatKind, FuncId, Initializer, Op, POINTEE_ATTR,
-    TbaaStructMember, Unit, Value,
+    AttrValue, Body, ConstKind, Entity, FloatKind, FuncId, Op, POINTEE_ATTR, TbaaStructMember,
+    Unit, Value,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -281,7 +281,7 @@ impl TypeMap {
             if kind != CopyKind::Unknown {
                 return kind;
             }
-            if copies_zero_constant(unit, body, op) {
+            if copies_constant_bytes(unit, body, op) {
                 return self.zero_fill_kind(memory, &copy.to, copy.size_bytes);
             }
             let members = body.ops[op]
@@ -593,8 +593,9 @@ fn offset_by(place: CellRef, bytes: i64) -> CellRef {
     }
 }
 
-/// Returns true if the source of a copy is an all-zero constant (`T{}` in C++): the copy is a fill.
-fn copies_zero_constant(unit: &Unit, body: &Body, op: Op) -> bool {
+/// Returns true if the source of a copy is a constant without addresses (`T{}` in C++, a text): the copy sets a shadow as
+/// a fill does.
+fn copies_constant_bytes(unit: &Unit, body: &Body, op: Op) -> bool {
     let Some(ExternalFn::Memory(_)) = unit.known_callee(body, op) else {
         return false;
     };
@@ -606,10 +607,11 @@ fn copies_zero_constant(unit: &Unit, body: &Body, op: Op) -> bool {
         return false;
     };
     let variable = &unit.globals[*global];
-    let is_zero = |init: &Initializer| {
-        init.relocations.is_empty() && init.bytes.iter().all(|byte| *byte == 0)
-    };
-    variable.constant && variable.defined && variable.init.as_ref().is_some_and(is_zero)
+    let init = variable
+        .init
+        .as_ref()
+        .filter(|_| variable.constant && variable.defined);
+    init.is_some_and(|init| init.relocations.is_empty())
 }
 
 /// Returns the limit for offsets of copies of unknown size: an object that is copied to a later place in itself would grow

@@ -182,7 +182,7 @@ pub(super) const ROWS: &[Row] = &[
             "__vsprintf_chk",
         ],
         SystemFn::PrintToMemory,
-        READS_ARGUMENTS.writing(&[0]),
+        FORMATS,
     ),
     row(
         &["fflush", "fopen", "fopen64", "fclose"],
@@ -433,6 +433,15 @@ const READING: Effects = Effects {
     writes: ALL_REACHABLE,
     inactive: false,
     ..READS_ARGUMENTS
+};
+
+/// Reads through all arguments but the first, where the text goes.
+const FORMATS: Effects = Effects {
+    reads: super::MemoryClasses {
+        arguments: READS_ARGUMENTS.reads.arguments & !1,
+        ..READS_ARGUMENTS.reads
+    },
+    ..READS_ARGUMENTS.writing(&[0])
 };
 
 /// Any reachable memory, errno and inaccessible memory.

@@ -1,8 +1,8 @@
 //! Statements of random C programs on memory that holds pointers, floats and integers at different times: unions
 //! and arenas. Pointers in variadic arguments.
 //!
-//! Every eighth program has one such function. A phase sets all slots to one kind of value, or every second slot,
-//! and later phases read the slots by the kind of the last phase.
+//! Every fourth program has one such function. A phase sets the slots to values of one kind or of several kinds, later
+//! phases read the slots by the kind of the last phase, and between them bytes of the slots move.
 
 use super::Random;
 use super::c::Writer;
@@ -17,6 +17,8 @@ enum Slots {
     Marks,
     /// Addresses in odd slots, floats in even slots.
     Mixed,
+    /// Addresses in the slots whose entry of `k` is one, integers or floats in the others, as only the run knows.
+    Tagged,
 }
 
 /// Accessors of a slot of a union.
@@ -55,7 +57,7 @@ const VARIADIC: [&str; 2] = [
 
 impl Writer<'_> {
     fn has_retyped_memory(&self) -> bool {
-        self.seed % 8 == 1
+        self.seed % 4 == 1
     }
 
     /// Emits the function `retyped_SEED(n, x, s)`.
@@ -65,7 +67,7 @@ impl Writer<'_> {
         }
         let seed = self.seed;
         let mut random = Random::new(seed ^ 0x0072_6574);
-        let text = match seed / 8 % 4 {
+        let text = match seed / 4 % 4 {
             3 => {
                 self.note("pointers in variadic arguments");
                 let (a, b) = *random.pick(&[("&a", "&b"), ("&a", "x + 1"), ("x + n / 2", "&b")]);
@@ -84,13 +86,14 @@ impl Writer<'_> {
                     false => "pointers, floats and integers in a union",
                 });
                 let accessors = if is_arena { ARENA } else { UNION };
-                let phases = phases(&mut random, is_arena);
+                let moves = Moves::of(is_arena, real);
+                let phases = phases(&mut random, is_arena, moves);
                 let (block, end) = match random.below(3) {
                     0 if !is_arena => ("slot_S t[8];", ""),
                     _ => ("slot_S *t = malloc(16 * sizeof(double));", "free(t);"),
                 };
                 let text = format!(
-                    "{accessors}\nstatic double retyped_S(int n, double *x, double s) {{ R y[8], u = 0;\n\
+                    "{accessors}\nstatic double retyped_S(int n, double *x, double s) {{ R y[8], u = 0; int k[8] = {{0}};\n\
                      for (int i = 0; i < 8; i++) y[i] = (R)(0.4 * x[i] + 0.02 * i * s);\n\
                      {block}\n{phases}{end} return tanh(u); }}"
                 );
@@ -121,7 +124,7 @@ impl Writer<'_> {
 }
 
 /// Returns phases in random order, possibly in a loop.
-fn phases(random: &mut Random, is_arena: bool) -> String {
+fn phases(random: &mut Random, is_arena: bool, moves: Moves) -> String {
     let mut text = String::new();
     let loops = random.below(2) == 0;
     if loops {
@@ -131,6 +134,9 @@ fn phases(random: &mut Random, is_arena: bool) -> String {
     for _ in 0..4 + random.below(6) {
         let body = phase(random, &mut slots, is_arena);
         text.push_str(&format!("for (int i = 0; i < 8; i++) {{ {body} }}\n"));
+        if slots != Slots::Undefined && random.below(3) == 0 {
+            text.push_str(&moves.text(random, slots));
+        }
         if random.below(2) == 0 {
             text.push_str("u = (R)0.8 * u / ((R)1 + u * u);\n");
         }
@@ -152,12 +158,13 @@ fn phase(random: &mut Random, slots: &mut Slots, is_arena: bool) -> String {
     ]);
     let reads = *slots != Slots::Undefined && random.below(2) == 0;
     if !reads {
-        *slots = match random.below(if is_arena { 5 } else { 6 }) {
+        *slots = match random.below(if is_arena { 5 } else { 8 }) {
             0 | 1 => Slots::Links,
             2 => Slots::Numbers,
             3 => Slots::Pairs,
             4 => Slots::Marks,
-            _ => Slots::Mixed,
+            5 => Slots::Mixed,
+            _ => Slots::Tagged,
         };
         return match slots {
             Slots::Links => format!("set_link_S(t, i, y + ({place}));"),
@@ -170,6 +177,12 @@ fn phase(random: &mut Random, slots: &mut Slots, is_arena: bool) -> String {
                 format!("set_number_S(t, i, {number}); set_second_S(t, i, y[{place}]);")
             }
             Slots::Marks => format!("set_mark_S(t, i, {place});"),
+            Slots::Tagged if random.below(2) == 0 => format!(
+                "k[i] = i * n / 3 & 1; if (k[i]) set_link_S(t, i, y + ({place})); else set_mark_S(t, i, {place});"
+            ),
+            Slots::Tagged => format!(
+                "k[i] = (i * n / 3 & 1) + 2; if (k[i] & 1) set_link_S(t, i, y + ({place})); else set_number_S(t, i, {number});"
+            ),
             Slots::Mixed | Slots::Undefined => format!(
                 "if (i & 1) set_link_S(t, i, y + ({place})); else set_number_S(t, i, {number});"
             ),
@@ -187,8 +200,48 @@ fn phase(random: &mut Random, slots: &mut Slots, is_arena: bool) -> String {
         Slots::Numbers => format!("u += (R)0.1 * number_S(t, {place}) * y[i];"),
         Slots::Pairs => format!("u += (R)0.1 * number_S(t, i) * second_S(t, {place});"),
         Slots::Marks => "u += (R)0.1 * y[mark_S(t, i)] * y[i];".into(),
+        Slots::Tagged => {
+            "u += (R)0.1 * (k[i] & 1 ? *link_S(t, i) : k[i] ? number_S(t, i) : y[mark_S(t, i)]) * y[i];".into()
+        }
         Slots::Mixed | Slots::Undefined => {
             "u += (R)0.1 * (i & 1 ? *link_S(t, i) : number_S(t, i)) * y[i];".into()
+        }
+    }
+}
+
+/// Moves of slots as bytes.
+#[derive(Clone, Copy)]
+enum Moves {
+    /// Slots have one size for all kinds, in bytes of C: rotations are possible.
+    Slots(&'static str),
+    /// The size of a slot depends on the kind: the block moves as a whole.
+    Block,
+}
+
+impl Moves {
+    fn of(is_arena: bool, real: &str) -> Moves {
+        match (is_arena, real) {
+            (false, _) => Moves::Slots("sizeof *t"),
+            (true, "double") => Moves::Slots("8"),
+            (true, _) => Moves::Block,
+        }
+    }
+
+    /// Returns a statement that moves slots so that reads by kind stay valid.
+    fn text(self, random: &mut Random, slots: Slots) -> String {
+        let bytes = match self {
+            Moves::Slots(bytes) if slots != Slots::Tagged => bytes,
+            _ => "",
+        };
+        match random.below(if bytes.is_empty() { 2 } else { 4 }) {
+            0 => "{ char c[8 * sizeof(double)]; memcpy(c, t, sizeof c); memcpy(t, c, sizeof c); }\n".into(),
+            1 => "{ char *c = malloc(8 * sizeof(double)); memcpy(c, t, 8 * sizeof(double)); memset(t, 0, 8 * sizeof(double)); memcpy(t, c, 8 * sizeof(double)); free(c); }\n".into(),
+            2 => format!(
+                "{{ char c[32], *b = (char *)t; memcpy(c, b, 2 * {bytes}); memmove(b, b + 2 * {bytes}, 6 * {bytes}); memcpy(b + 6 * {bytes}, c, 2 * {bytes}); }}\n"
+            ),
+            _ => format!(
+                "for (int i = 0; i < 4; i++) {{ char c[16], *b = (char *)t + i * {bytes}; memcpy(c, b, {bytes}); memcpy(b, b + 4 * {bytes}, {bytes}); memcpy(b + 4 * {bytes}, c, {bytes}); }}\n"
+            ),
         }
     }
 }
