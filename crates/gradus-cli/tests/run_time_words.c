@@ -188,3 +188,67 @@ double named(const double *x, int n)
     free(v);
     return s;
 }
+/* Integers of two widths that share a word with numbers, and become numbers. */
+struct value { int kind; union { int count; double number; long index; } u; };
+static struct value *values(const double *x, int n)
+{
+    struct value *v = malloc(n * sizeof *v);
+    for (int k = 0; k < n; k++) {
+        v[k].kind = k % 3;
+        if (k % 3 == 0) v[k].u.count = k;
+        else if (k % 3 == 1) v[k].u.number = x[k] * x[0] + 1;
+        else v[k].u.index = k - 4;
+    }
+    return v;
+}
+double converted(const double *x, int n)
+{
+    struct value *v = values(x, n);
+    double s = 0;
+    for (int k = 0; k < n; k++) {
+        struct value w = v[k];
+        s += w.kind == 0 ? w.u.count * x[1] : w.kind == 1 ? w.u.number * w.u.number : w.u.index * x[2];
+    }
+    free(v);
+    return s;
+}
+double chosen(const double *x, int n)
+{
+    struct value *v = values(x, n);
+    double s = 0;
+    for (int k = 0; k < n; k++)
+        if (v[k].kind)
+            s += x[1] * (v[k].kind == 2 ? v[k].u.index : v[k].u.number);
+    free(v);
+    return s;
+}
+double bits(const double *x, int n)
+{
+    struct value *v = values(x, n);
+    double s = 0;
+    for (int k = 0; k < n; k++)
+        if (v[k].kind)
+            s += v[k].u.index * x[2];
+    free(v);
+    return s;
+}
+double logarithms(const double *x, int n)
+{
+    struct value *v = values(x, n);
+    double s = 0;
+    for (int k = 0; k < n; k++)
+        if (v[k].kind)
+            s += (v[k].u.index - 4606853616395542500) * 1e-16;
+    free(v);
+    return s;
+}
+double upper_halves(const double *x, int n)
+{
+    struct value *v = values(x, n);
+    double s = 0;
+    for (int k = 0; k < n; k++)
+        if (v[k].kind)
+            s += (int)(v[k].u.index >> 32) * x[0];
+    free(v);
+    return s;
+}

@@ -5,6 +5,19 @@ use std::process::Command;
 
 const C: &str = include_str!("run_time_words.c");
 const CPP: &str = include_str!("run_time_words.cpp");
+/// Functions of the C program with derivatives.
+const NAMES: [&str; 10] = [
+    "tree",
+    "block",
+    "moved",
+    "reused",
+    "message",
+    "erased",
+    "shifted",
+    "named",
+    "converted",
+    "chosen",
+];
 const LEVELS: [&str; 4] = ["-O0", "-O1", "-O2", "-O3"];
 
 #[test]
@@ -12,9 +25,7 @@ fn words_of_several_kinds_in_c() {
     let at = folder("run_time_words");
     write(&at, "p.c", C);
     for level in LEVELS {
-        for name in [
-            "tree", "block", "moved", "reused", "message", "erased", "shifted", "named",
-        ] {
+        for name in NAMES {
             let command = format!("check p.c -f {name} --arg x=rand(5) --arg n=5 -- {level}");
             accepts(&at, &command);
         }
@@ -132,5 +143,31 @@ fn text_over_numbers_is_refused() {
                 "{level}: {said}"
             );
         }
+    }
+}
+
+/// Bits of a number that the program converts as an integer have no derivative: the compiler refuses arithmetic on
+/// them, and the derivative ends the program where it converts such a word as it is.
+#[test]
+fn converted_bits_of_numbers_are_reported() {
+    let at = folder("run_time_words_bits");
+    write(&at, "p.c", C);
+    for level in LEVELS {
+        for name in ["logarithms", "upper_halves"] {
+            refuses(
+                &at,
+                &format!("grad p.c -f {name} -o p.o -- {level}"),
+                "GRD0008",
+            );
+        }
+        let said = refuses(
+            &at,
+            &format!("check p.c -f bits --arg x=rand(5) --arg n=5 -- {level}"),
+            "GRD0028",
+        );
+        assert!(
+            said.contains("converts the bits of a number"),
+            "{level}: {said}"
+        );
     }
 }

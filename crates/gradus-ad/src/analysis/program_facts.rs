@@ -4,9 +4,10 @@
 use crate::variant::{ArgActivity, ResultActivity};
 use gradus_analysis::{
     Activity, AliasSets, Analyses, CallGraph, Effects, MemoryActivity, ShadowState, TbaaConflicts,
-    TornWrites, TypeMap, memory_findings,
+    TornWrites, TypeMap, converted_words, memory_findings,
 };
-use gradus_ir::{Diagnostic, FuncId, GlobalId, Severity, Unit};
+use gradus_ir::{Diagnostic, FuncId, GlobalId, Op, Severity, Unit};
+use std::collections::HashSet;
 use std::rc::Rc;
 
 /// The function to differentiate, with the activity of arguments and result.
@@ -30,6 +31,8 @@ pub struct ProgramFacts {
     pub(crate) effects: Rc<Effects>,
     pub(crate) classes: MemoryActivity,
     pub(crate) thrown: TornWrites,
+    /// Conversions of words of run-time kind, which must be integers.
+    pub(crate) converted_words: HashSet<(FuncId, Op)>,
     warnings: Vec<Diagnostic>,
 }
 
@@ -65,10 +68,12 @@ impl ProgramFacts {
         if findings.iter().any(|f| f.severity == Severity::Error) {
             return Err(findings);
         }
+        let converted_words = converted_words(view, &classes);
         let thrown = TornWrites::of(view, &classes, &effects);
         Ok(ProgramFacts {
             closure,
             thrown,
+            converted_words,
             memory,
             retyped,
             memory_cells: words,

@@ -3,7 +3,7 @@
 use super::ForwardPass;
 use crate::calculus;
 use crate::emit::builder::{Lanes, MemorySpace};
-use crate::shadow::{indirect_calls, tangent_ops};
+use crate::shadow::{indirect_calls, integer_words, tangent_ops};
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{BinaryOp, CastOp, Code, Diagnostic, IntPredicate, Op, OpKind, Value};
 
@@ -29,6 +29,7 @@ impl ForwardPass<'_, '_, '_, '_> {
                 self.clone_on_companions(op, &[0, 1]);
             }
             OpKind::Load(_) => self.load_companion(op),
+            OpKind::Cast(_) if self.facts.is_tested_conversion(op) => self.convert_word(op),
             OpKind::Cast(CastOp::IntToPtr) if !self.facts.has_shadow(body.operand(op, 0)) => {
                 self.from_integer(op);
             }
@@ -58,6 +59,19 @@ impl ForwardPass<'_, '_, '_, '_> {
             Some(_) => self.tangent(op),
             None => self.refuse(op),
         }
+    }
+
+    /// Emits the tangent of the conversion of a word of run-time kind: zero for an integer, NaN for the bits of a float.
+    fn convert_word(&mut self, op: Op) {
+        let word = self.value(self.facts.body.operand(op, 0));
+        let result = self.facts.body.result(op);
+        let ty = self.facts.body.ty(result);
+        let mut b = self.out.build();
+        let is_integer = integer_words::is_small_integer(&mut b, word);
+        let (zero, nan) = (b.zero(ty), b.float(ty, f64::NAN));
+        let tangent = b.select(is_integer, zero, nan);
+        let lanes = Lanes::from_elem(tangent, self.facts.width);
+        self.companions.insert(result, lanes);
     }
 
     /// Emits the op on the shadows or tangents of some operands.

@@ -13,10 +13,10 @@ use crate::emit::builder::{DerivativeBuilder, Lanes};
 use crate::reverse::region_map::RegionMap;
 use crate::reverse::restore::Recall;
 use crate::reverse::select_guards::Guards;
-use crate::shadow::tangent_ops;
+use crate::shadow::{integer_words, tangent_ops};
 use crate::variant::Variant;
 use gradus_ir::mutant::{Mutant, is_planted};
-use gradus_ir::{Code, Diagnostic, Op, OpKind, Region, Value};
+use gradus_ir::{Code, Diagnostic, FloatPredicate, Op, OpKind, Region, Value};
 use std::collections::HashMap;
 
 /// A pending step; the last one is executed first.
@@ -217,6 +217,7 @@ impl<'a, 'f, 'u, 'p> ReversePass<'a, 'f, 'u, 'p> {
                 let finding = self.facts.unhandled_region_error(self.out.unit, op);
                 self.findings.push(finding);
             }
+            OpKind::Cast(_) if self.facts.is_tested_conversion(op) => self.undo_conversion(op),
             OpKind::Binary(_) if is_planted(Mutant::AdjointNotEmitted) => {}
             _ => self.undo_by_rule(op),
         }
@@ -303,6 +304,24 @@ impl<'a, 'f, 'u, 'p> ReversePass<'a, 'f, 'u, 'p> {
             if lanes.len() == seeds.len() {
                 self.accumulate_adjoint(operand, lanes);
             }
+        }
+    }
+
+    /// Reverses the conversion of a word of run-time kind: an integer has no adjoint. An adjoint of the bits of a float
+    /// ends the program.
+    fn undo_conversion(&mut self, op: Op) {
+        let (word, result) = (self.facts.body.operand(op, 0), self.facts.body.result(op));
+        let Some(seeds) = self.take_adjoint(result) else {
+            // Not an error: no adjoint was accumulated, and it is zero.
+            return;
+        };
+        let word = self.primal(word);
+        let test = integer_words::integer_test_function(self.out.unit);
+        for seed in seeds {
+            let ty = self.out.body.ty(seed);
+            let zero = self.out.build().zero(ty);
+            let is_used = self.out.build().fcmp(FloatPredicate::Une, seed, zero);
+            self.out.build().call(test, &[word, is_used]);
         }
     }
 

@@ -13,6 +13,11 @@ use gradus_ir::{BinaryOp, Body, Builder, FuncId, IntPredicate, Linkage, Op, Unit
 
 const FLOAT_CHANGED: &str = "gradus: error[GRD0008]: the program reads a number after a store of an integer to a part of its bytes\n";
 
+const FLOAT_CONVERTED: &str = "gradus: error[GRD0008]: the program converts the bits of a number, or an integer beyond 2^52, from a union\n";
+
+/// Integers of a smaller magnitude have the bits of a subnormal `double` or of a NaN.
+const INTEGER_END: i64 = 1 << 52;
+
 /// The bits of a quiet NaN.
 const NAN_BITS: i64 = 0x7ff8_0000_0000_0000;
 
@@ -74,6 +79,37 @@ fn integer_store_function(unit: &mut Unit, how: IntegerStore, is_partial: bool) 
     let mut body = Body::new(&[ptr]);
     build(&mut Builder::new(unit, &mut body), how, is_partial);
     unit.define(name, ty, Linkage::LinkOnceOdr, body)
+}
+
+/// Returns the function `(word, is_used)` that ends the program if a word that is used as an integer is none.
+pub fn integer_test_function(unit: &mut Unit) -> FuncId {
+    let name = "__gradus1_integer_of_word";
+    if let Some(func) = unit.function(name) {
+        return func;
+    }
+    let (long, bool, void) = (unit.types.int(64), unit.types.int(1), unit.types.void());
+    let ty = unit.types.func(void, vec![long, bool]);
+    let mut body = Body::new(&[long, bool]);
+    let b = &mut Builder::new(unit, &mut body);
+    let (word, is_used, no) = (b.body.params()[0], b.body.params()[1], b.bool(false));
+    let is_integer = is_small_integer(b, word);
+    let is_wrong = b.select(is_integer, no, is_used);
+    let (_, yes, no) = b.if_(is_wrong, &[]);
+    let back = b.set_insertion_end(no);
+    b.yield_(&[]);
+    b.set_insertion_end(yes);
+    emit_stop(b, FLOAT_CONVERTED);
+    b.restore_insertion_point(back);
+    b.return_(None);
+    unit.define(name.to_owned(), ty, Linkage::LinkOnceOdr, body)
+}
+
+/// Emits the test of a word for an integer of small magnitude: the bits of a normal `double` lie beyond
+/// [`INTEGER_END`].
+pub fn is_small_integer(b: &mut Builder<'_>, word: Value) -> Value {
+    let (end, count) = (b.i64(INTEGER_END), b.i64(2 * INTEGER_END));
+    let distance = b.add(word, end);
+    b.icmp(IntPredicate::Ult, distance, count)
 }
 
 fn build(b: &mut Builder<'_>, how: IntegerStore, is_partial: bool) {

@@ -11,6 +11,7 @@
 
 use crate::activity::exception_objects;
 use crate::activity::flow_graph::{Flow, FlowNode};
+use crate::activity::integer_words::{IntegerCells, integer_cells};
 use crate::activity::partial_floats::{FloatBitNodes, is_partial_float};
 use crate::activity::shadow_groups::ShadowGroups;
 use crate::call_graph::Callee;
@@ -117,6 +118,7 @@ pub struct MemoryActivity {
     group_provenance: Vec<SetProvenance>,
     /// The integers that may hold bits of varied floats.
     float_bits: Vec<FlowNode>,
+    integer_cells: IntegerCells,
     /// The alias sets reachable from a result with a shadow.
     returned: BTreeSet<AliasSetId>,
     frees: HashMap<AliasSetId, Vec<(FuncId, Op)>>,
@@ -217,6 +219,7 @@ impl MemoryActivity {
         found.touching_globals = functions_touching_globals(facts, &found);
         found.handlers_only_read = exception_objects::handlers_are_read_only(facts);
         found.float_bits = bits.all;
+        found.integer_cells = integer_cells(facts, &found);
         found.returned = returned;
         found.provenance = sources;
         found
@@ -348,6 +351,9 @@ impl MemoryActivity {
     /// Returns the flow graph of the call graph.
     pub(crate) fn flow(&self) -> &Flow {
         &self.flow
+    }
+    pub(super) fn receives_integers(&self, cell: (AliasSetId, i64)) -> bool {
+        self.integer_cells.contains(&cell)
     }
     /// Returns the nodes of integers that may hold bits of varied floats.
     pub(crate) fn float_bit_nodes(&self) -> &[FlowNode] {

@@ -2,6 +2,7 @@
 
 pub(crate) mod exception_objects;
 pub(crate) mod flow_graph;
+mod integer_words;
 pub(crate) mod memory;
 pub(crate) mod partial_floats;
 pub(crate) mod round_to_integer;

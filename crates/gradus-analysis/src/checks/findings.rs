@@ -242,7 +242,9 @@ impl Finder<'_> {
                 }
             }
             OpKind::Cast(_)
-                if self.is_reassembled_from_bits(body.result(op)) || self.is_reinterpreted(op) =>
+                if (self.is_reassembled_from_bits(body.result(op))
+                    || self.is_reinterpreted(op))
+                    && !self.takes_integer_of_word(op) =>
             {
                 self.refuse_float_bits(op);
             }
@@ -288,6 +290,26 @@ impl Finder<'_> {
             && lanes[0] != lanes[1]
             && self.classes.value_varied(self.func, from)
             && self.classes.value_useful(self.func, to)
+    }
+    /// Returns true if a cast takes the lower half of a word of run-time kind, which counts as an integer.
+    fn takes_integer_of_word(&self, op: Op) -> bool {
+        let OpKind::Cast(CastOp::Trunc) = self.body.kind(op) else {
+            // Not an error: the op takes the whole word.
+            return false;
+        };
+        let from = self.body.operand(op, 0);
+        let types = &self.facts.unit.types;
+        let bits = types.int_bits(self.body.ty(self.body.result(op)));
+        let loads = std::iter::successors(self.body.def_op(from), |at| {
+            let is_cast = matches!(self.body.kind(*at), OpKind::Cast(CastOp::BitCast));
+            let from = is_cast.then(|| self.body.operand(*at, 0));
+            from.and_then(|from| self.body.def_op(from))
+        });
+        bits.is_some_and(|bits| bits <= 32)
+            && loads.last().is_some_and(|load| {
+                let site = (self.func, load);
+                self.classes.may_be_integer_word(self.facts, site)
+            })
     }
     /// Returns true if the bit ranges of an extracted element are whole bit ranges of the vector.
     fn is_extracted(&self, op: Op) -> bool {
@@ -380,7 +402,7 @@ impl Finder<'_> {
                 && words.carries_float(self.func, from)
                 && self.activity.varied(from);
         });
-        if found {
+        if found && !self.takes_integer_of_word(op) {
             self.refuse_float_bits(op);
         }
     }
@@ -389,7 +411,7 @@ impl Finder<'_> {
             return;
         }
         let words = self.facts.words;
-        if words.is_conflicting(self.func, value) {
+        if words.is_conflicting(self.func, value) && !self.takes_integer_of_word(op) {
             self.refuse_float_bits(op);
         }
         let known = self.facts.unit.callee(self.body, op);

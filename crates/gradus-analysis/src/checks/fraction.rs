@@ -11,6 +11,10 @@
 //! a fraction. Step 2 propagates the masks to a fixpoint; masks only grow. Step 3 refuses each useful
 //! conversion to a float whose mask depends on a fraction. Known approximations: the lanes of a vector
 //! share a mask, and all cells of an alias set share a mask.
+//!
+//! A word of run-time kind (`type_analysis/run_time_words.rs`) is an integer at some times, and such a program converts
+//! the integer. The lower half of the word counts as an integer. If the upper half reaches a conversion, the derivative
+//! tests the operand: [`converted_words`].
 
 use crate::activity::flow_graph::{Flow, FlowNode};
 use crate::activity::memory::MemoryActivity;
@@ -36,8 +40,10 @@ enum BitTransfer {
     ShiftUp(u32, u128),
     /// The bits move down. The width is present if the sign fills the bits above.
     ShiftDown(u32, Option<u32>),
-    /// The carries of a sum move up, within the mask.
+    /// The carries of a sum or a product move up, within the mask.
     CarryUp(u128),
+    /// A small constant is added: the carries move up, within the mask.
+    Step(u128),
     /// The sign fills the bits above.
     SignExtend(u32, u128),
     /// Every bit of the result may depend on every bit of the source.
@@ -58,10 +64,16 @@ impl BitTransfer {
             BitTransfer::ShiftDown(by, Some(width)) => {
                 (bits | filled(width)).checked_shr(by).unwrap_or(0) & low_bits(width)
             }
-            BitTransfer::CarryUp(mask) => u128::MAX << bits.trailing_zeros() & mask,
+            BitTransfer::CarryUp(mask) | BitTransfer::Step(mask) => {
+                u128::MAX << bits.trailing_zeros() & mask
+            }
             BitTransfer::SignExtend(width, mask) => (bits | filled(width)) & mask,
             BitTransfer::Mixed(mask) => mask,
         }
+    }
+    /// Returns true if the bits of a normal `double` stay beyond the integers of small magnitude.
+    fn keeps_magnitude(self) -> bool {
+        matches!(self, BitTransfer::Masked(u128::MAX) | BitTransfer::Step(_))
     }
     /// Returns true if a sum of step functions still grows with each summand after the change.
     fn preserves_growth(self) -> bool {
@@ -101,28 +113,10 @@ pub(crate) fn findings(
     if !any_conversion(facts, classes) {
         return found;
     }
-    let mut graph = Graph {
-        facts,
-        classes,
-        flow,
-        bits: bits.iter().copied().collect(),
-        edges: Vec::new(),
-        of_floats: Vec::new(),
-        converted: Vec::new(),
-    };
-    for (func, body) in facts.closure.bodies(facts.unit) {
-        for op in body.walk(body.root()) {
-            graph.op(func, body, op);
-        }
-    }
-    for &root in facts.closure.roots() {
-        let body = facts.unit.functions[root].body.as_deref();
-        for &param in body.map_or(&[][..], |body| body.params()) {
-            graph.seed_fraction_bits(root, param);
-        }
-    }
-    graph.copies();
+    let graph = Graph::of(facts, classes, flow, bits);
     let by_bits = graph.propagate_masks(&graph.of_floats, |_| true);
+    let by_words = graph.propagate_masks(&graph.of_words, |_| true);
+    let by_mixed_words = graph.propagate_masks(&graph.mixed_words(&by_words), |_| true);
     let by_value = graph.propagate_masks(&graph.converted, BitTransfer::preserves_growth);
     for (func, body) in facts.closure.bodies(facts.unit) {
         for op in body.walk(body.root()) {
@@ -135,7 +129,10 @@ pub(crate) fn findings(
                 node.and_then(|node| masks.get(node).copied()).unwrap_or(0)
             };
             let told = match (cast, facts.unit.types.float_kind(body.ty(to))) {
-                (CastOp::SIToFP | CastOp::UIToFP, _) => mask(&by_bits) != 0,
+                (CastOp::SIToFP | CastOp::UIToFP, _) => {
+                    mask(&by_bits) | mask(&by_mixed_words) != 0
+                        || mask(&by_words) != 0 && !can_be_tested(facts.unit, body, op)
+                }
                 (CastOp::BitCast, Some(kind)) => mask(&by_value) & fraction(kind) != 0,
                 _ => false,
             };
@@ -147,6 +144,44 @@ pub(crate) fn findings(
     found
 }
 
+/// Returns the conversions to floats of words of run-time kind. The operand is the loaded integer, or
+/// differs from it by a small constant.
+/// The derivative tests that the operand is an integer: a program that converts the bits of a float has no derivative.
+pub fn converted_words(facts: View<'_>, classes: &MemoryActivity) -> HashSet<(FuncId, Op)> {
+    let mut found = HashSet::new();
+    if !any_conversion(facts, classes) {
+        return found;
+    }
+    let graph = Graph::of(facts, classes, classes.flow(), classes.float_bit_nodes());
+    let masks = graph.propagate_masks(&graph.of_words, BitTransfer::keeps_magnitude);
+    for (func, body) in facts.closure.bodies(facts.unit) {
+        found.extend(
+            useful_conversions(classes, func, body)
+                .filter(|op| {
+                    let from = graph.node(func, body.operand(*op, 0));
+                    from.is_some_and(|node| masks[node] != 0)
+                })
+                .map(|op| (func, op)),
+        );
+    }
+    found
+}
+
+/// Returns the useful conversions of integers to floats.
+fn useful_conversions<'a>(
+    classes: &'a MemoryActivity,
+    func: FuncId,
+    body: &'a Body,
+) -> impl Iterator<Item = Op> + 'a {
+    body.walk(body.root()).filter(move |op| {
+        let converts = matches!(
+            body.kind(*op),
+            OpKind::Cast(CastOp::SIToFP | CastOp::UIToFP)
+        );
+        converts && classes.value_useful(func, body.result(*op))
+    })
+}
+
 /// Returns the diagnostic for integer arithmetic on the bits of an active float.
 pub(crate) fn float_bits_diagnostic(unit: &Unit, func: FuncId, body: &Body, op: Op) -> Diagnostic {
     let message = "integer arithmetic on the bits of an active floating-point number";
@@ -156,6 +191,11 @@ pub(crate) fn float_bits_diagnostic(unit: &Unit, func: FuncId, body: &Body, op: 
         .in_function(name)
         .at(unit.span(body.ops[op].loc), "here")
         .help("compute with floating-point operations, or register a derivative for the function")
+}
+
+/// Returns true if the derivative can test the operand of a conversion: one integer of 64 bits.
+fn can_be_tested(unit: &Unit, body: &Body, op: Op) -> bool {
+    matches!(unit.types.get(body.ty(body.operand(op, 0))), Type::Int(64))
 }
 
 /// Returns true if bits of varied floats are converted to floats, or a varied float to an integer.
@@ -182,11 +222,52 @@ struct Graph<'a> {
     edges: Vec<(u32, u32, BitTransfer)>,
     /// Bits of varied floats.
     of_floats: Vec<(FlowNode, u128)>,
+    /// Upper halves of words of run-time kind.
+    of_words: Vec<(FlowNode, u128)>,
     /// Integers converted from varied floats.
     converted: Vec<(FlowNode, u128)>,
 }
 
-impl Graph<'_> {
+impl<'a> Graph<'a> {
+    /// Builds the graph (step 1).
+    fn of(
+        facts: View<'a>,
+        classes: &'a MemoryActivity,
+        flow: &'a Flow,
+        bits: &[FlowNode],
+    ) -> Graph<'a> {
+        let mut graph = Graph {
+            facts,
+            classes,
+            flow,
+            bits: bits.iter().copied().collect(),
+            edges: Vec::new(),
+            of_floats: Vec::new(),
+            of_words: Vec::new(),
+            converted: Vec::new(),
+        };
+        for (func, body) in facts.closure.bodies(facts.unit) {
+            for op in body.walk(body.root()) {
+                graph.op(func, body, op);
+            }
+        }
+        for &root in facts.closure.roots() {
+            let body = facts.unit.functions[root].body.as_deref();
+            for &param in body.map_or(&[][..], |body| body.params()) {
+                graph.seed_fraction_bits(root, param);
+            }
+        }
+        graph.copies();
+        graph
+    }
+    /// Returns the bits of words of run-time kind after a change of magnitude: no test tells such bits from an integer.
+    fn mixed_words(&self, by_words: &[u128]) -> Vec<(FlowNode, u128)> {
+        let changes = self.edges.iter().filter(|edge| !edge.2.keeps_magnitude());
+        let mixed = changes
+            .map(|(from, to, change)| (*to as FlowNode, change.apply(by_words[*from as usize])));
+        mixed.filter(|(_, mask)| *mask != 0).collect()
+    }
+
     /// Propagates the masks from `start` along the edges selected by `takes` (step 2).
     fn propagate_masks(
         &self,
@@ -283,7 +364,16 @@ impl Graph<'_> {
                         true => fraction(kind),
                         false => low_bits(width),
                     };
-                    self.of_floats.extend(nodes.1.map(|node| (node, mask)));
+                    // An optimiser may load a word of run-time kind as a float, and cast it.
+                    let is_word = body.def_op(from).is_some_and(|load| {
+                        self.classes.may_be_integer_word(self.facts, (func, load))
+                    });
+                    match is_word && width == 64 {
+                        true => {
+                            (self.of_words).extend(nodes.1.map(|node| (node, mask & !low_bits(32))))
+                        }
+                        false => self.of_floats.extend(nodes.1.map(|node| (node, mask))),
+                    }
                 }
             }
             (CastOp::BitCast, Some(a), Some(b)) if a != b => {
@@ -318,6 +408,9 @@ impl Graph<'_> {
             (BinaryOp::Shl, Some(by)) => BitTransfer::ShiftUp(by, all),
             (BinaryOp::LShr, Some(by)) => BitTransfer::ShiftDown(by, None),
             (BinaryOp::AShr, Some(by)) => BitTransfer::ShiftDown(by, Some(width)),
+            (BinaryOp::Add | BinaryOp::Sub, _) if constant.is_some_and(|n| is_small(n, width)) => {
+                BitTransfer::Step(all)
+            }
             (BinaryOp::Add | BinaryOp::Sub, _) => BitTransfer::CarryUp(all),
             (BinaryOp::Mul, _) if constant.is_some() => BitTransfer::CarryUp(all),
             _ => BitTransfer::Mixed(all),
@@ -414,6 +507,10 @@ impl Graph<'_> {
             return;
         };
         let words = self.facts.words;
+        if self.classes.may_be_integer_word(self.facts, (func, op)) {
+            let upper = fraction(FloatKind::F64) & low_bits(width) & !low_bits(32);
+            return self.of_words.push((node, upper));
+        }
         if words.carries_float(func, value) {
             return self.seed_fraction_bits(func, value);
         }
@@ -450,6 +547,12 @@ impl Graph<'_> {
             }
         }
     }
+}
+
+/// Returns true for a constant of a magnitude below 2^32, as a signed integer of `width` bits.
+fn is_small(constant: u128, width: u32) -> bool {
+    const END: u128 = 1 << 32;
+    constant < END || (constant.wrapping_neg() & low_bits(width)) < END
 }
 
 /// Returns the value of an integer constant, or of a splat vector constant.

@@ -49,8 +49,8 @@ impl TypeMap {
             && ends.iter().all(|end| self.has_words(*end) || is_plain(end))
     }
 
-    /// Returns true for a store of `bytes` bytes of an integer to words that may hold doubles at another time. The store
-    /// covers whole words or a part of one word.
+    /// Returns true for a load or a store in words that may hold doubles at another time. The access covers whole words
+    /// or a part of one word.
     pub fn integer_in_words(
         &self,
         unit: &Unit,
@@ -60,15 +60,17 @@ impl TypeMap {
         let Some(body) = unit.functions[func].body.as_deref() else {
             unreachable!("the function of an op has a body");
         };
-        let OpKind::Store(access) = body.kind(op) else {
-            // Not an error: the op is no store.
-            return false;
+        let (ptr, value, access) = match body.kind(op) {
+            OpKind::Load(access) => (body.operand(op, 0), body.result(op), access),
+            OpKind::Store(access) => (body.operand(op, 1), body.operand(op, 0), access),
+            // Not an error: the op is another access.
+            _ => return false,
         };
-        let bytes = unit.layout.store_bytes(unit, body.ty(body.operand(op, 0)));
+        let bytes = unit.layout.store_bytes(unit, body.ty(value));
         let word = u64::from(WORD_BYTES);
         let fits = (bytes.is_power_of_two() || bytes.is_multiple_of(word))
             && u64::from(access.align_bytes) >= bytes.min(word);
-        let targets = memory.targets(func, body.operand(op, 1));
+        let targets = memory.targets(func, ptr);
         let mut all = targets.iter();
         let whole = |place: &CellRef| {
             let mut origins = memory.get(place.class).origins.iter();
@@ -76,6 +78,14 @@ impl TypeMap {
         };
         fits && targets.iter().all(whole)
             && all.any(|place| self.overlaps_floats(memory, *place, bytes))
+    }
+
+    /// Returns true if a cell is the start of a word in all objects.
+    pub(crate) fn begins_word(&self, memory: &AliasSets, place: CellRef) -> bool {
+        let word = u64::from(WORD_BYTES);
+        let mut folds = memory.get(place.class).folds_at(place.offset_bytes);
+        place.offset_bytes.rem_euclid(i64::from(WORD_BYTES)) == 0
+            && folds.all(|fold| fold.stride.is_multiple_of(word))
     }
 
     fn has_words(&self, place: CellRef) -> bool {

@@ -59,6 +59,7 @@ impl<'a> FactsBuilder<'a> {
             copies: HashMap::new(),
             alternating_stores: HashMap::new(),
             integer_stores: HashSet::new(),
+            tested_conversions: self.tested_conversions(),
             deferred_frees: self.find_deferred_frees(body, &alias),
             private_block_addresses: HashMap::new(),
             outliving_blocks: HashSet::new(),
@@ -262,6 +263,14 @@ impl<'a> FactsBuilder<'a> {
             false => AlternatingMemory::Own,
         };
         facts.alternating_stores.insert(op, whose);
+    }
+
+    fn tested_conversions(&self) -> HashSet<Op> {
+        let conversions = self.closure.converted_words.iter();
+        conversions
+            .filter(|(func, _)| *func == self.variant.func)
+            .map(|(_, op)| *op)
+            .collect()
     }
 
     /// Records a store of an integer to words that may hold floats at another time.
