@@ -18,6 +18,41 @@
     throw std::domain_error("too small");
 }
 
+[[gnu::noinline]] static void clear(double *part, int n)
+{
+    for (int i = 0; i < n; i++)
+        part[i] = 0;
+    if (n > COUNT)
+        throw n;
+}
+
+[[gnu::noinline]] static void fill(double *part, const double *x, int n)
+{
+    if (n > COUNT)
+        throw n;
+    for (int i = 0; i < n; i++)
+        part[i] = x[i] * x[0];
+}
+
+// A handler that writes, catches, and then ends the program.
+static double filled(const double *x, int n)
+{
+    double part[COUNT], sum = 0;
+    try {
+        fill(part, x, n);
+    } catch (...) {
+        try {
+            clear(part, n);
+        } catch (int) {
+            std::puts("not cleared");
+        }
+        std::abort();
+    }
+    for (int i = 0; i < n; i++)
+        sum += part[i] * part[i];
+    return sum;
+}
+
 static double value(const double *x, int n)
 {
     double part[COUNT], sum = 0;
@@ -29,7 +64,7 @@ static double value(const double *x, int n)
             complain(part, i);
         sum += part[i] * x[(i + 1) % n];
     }
-    return sum;
+    return sum + filled(x, n);
 }
 
 JUDGE(value)

@@ -444,8 +444,10 @@ impl<'a> FactsBuilder<'a> {
                 end.is_some_and(|end| matches!(facts.body.kind(end), OpKind::Yield))
             };
             let (view, closure) = (self.closure.view(self.unit), self.closure);
+            // The reverse pass never reaches a call on a path that ends the program or rethrows.
             if self.variant.mode != Mode::Forward
                 && catches(op)
+                && !facts.is_on_noreturn_path(op)
                 && closure.thrown.may_throw_after_write(
                     view,
                     &closure.classes,
