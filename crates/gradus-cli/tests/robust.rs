@@ -199,6 +199,27 @@ fn signal_leaves_no_files() {
     }
 }
 
+/// A compiling process ends with `gradus`, also if `gradus` cannot stop it.
+#[test]
+fn killed_parent_leaves_no_process() {
+    let at = folder("orphan");
+    write(&at, "slow.c", slow());
+    bitcode(&at, "slow.c", "slow.bc");
+    let (mut running, child) = start_compiling(&at, "grad slow.bc -f slow -o out.o");
+    // The child asks the system for the end of its parent first of all.
+    std::thread::sleep(Duration::from_millis(500));
+    kill(running.id(), "KILL");
+    running.wait().expect("it ends");
+    let start = Instant::now();
+    while std::fs::read_link(format!("/proc/{child}/exe")).is_ok() {
+        assert!(
+            start.elapsed() < Duration::from_secs(20),
+            "process {child} runs on"
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 #[test]
 fn a_failed_driver_leaves_none_of_its_outputs() {
     let at = folder("several");

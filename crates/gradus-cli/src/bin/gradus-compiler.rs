@@ -24,6 +24,7 @@ fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
     if let Some((memory_bytes, seconds)) = gradus::child_limits(&args) {
         set_limits(memory_bytes, seconds);
+        end_with_parent();
     }
     let thread = std::thread::Builder::new()
         .stack_size(STACK_BYTES)
@@ -33,6 +34,16 @@ fn main() -> ExitCode {
         Some(Ok(())) => ExitCode::SUCCESS,
         // The parent reports the missing reply.
         _ => ExitCode::FAILURE,
+    }
+}
+
+/// Ends the process when its parent ends: a parent that a signal kills does not leave a compilation behind. Without this
+/// feature of the system, the limit of processor time ends the process.
+fn end_with_parent() {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{Signal, set_parent_process_death_signal};
+        let _ = set_parent_process_death_signal(Some(Signal::KILL));
     }
 }
 
