@@ -65,7 +65,7 @@ pub use crate::call_graph::{CallGraph, CallSite, Callee, Component, address_take
 pub use crate::cfg::dataflow::{Dataflow, Direction, Lattice, Solution};
 pub use crate::cfg::nesting::{Nest, is_loop};
 pub use crate::checks::findings::{body_findings, distinct as distinct_findings};
-pub use crate::checks::fraction::converted_words;
+pub use crate::checks::fraction::{converted_words, stores_of_converted_numbers};
 pub use crate::checks::memory_findings::memory_findings;
 pub use crate::checks::own_outputs::writes_only_local_blocks;
 pub use crate::checks::written_behind::indirect_outputs;

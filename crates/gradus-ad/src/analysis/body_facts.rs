@@ -91,6 +91,7 @@ pub struct BodyFacts<'a> {
     copies: HashMap<Op, CopyKind>,
     alternating_stores: HashMap<Op, AlternatingMemory>,
     integer_stores: HashSet<Op>,
+    converted_numbers: HashSet<Op>,
     tested_conversions: HashSet<Op>,
     deferred_frees: HashMap<Op, Op>,
     /// Per allocation with a deferred free: the addresses in a block that holds no pointers.
@@ -187,6 +188,10 @@ impl BodyFacts<'_> {
     /// Returns true for a store of an integer to words that may hold a float or an address at another time.
     pub fn is_integer_in_words(&self, op: Op) -> bool {
         self.integer_stores.contains(&op)
+    }
+    /// Returns true for a store of an integer that depends on an active float by a conversion.
+    pub fn stores_converted_number(&self, op: Op) -> bool {
+        self.converted_numbers.contains(&op)
     }
     /// Returns true for a conversion of a word of run-time kind: the derivative tests for an integer.
     pub fn is_tested_conversion(&self, op: Op) -> bool {

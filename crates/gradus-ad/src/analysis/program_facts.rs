@@ -4,7 +4,7 @@
 use crate::variant::{ArgActivity, ResultActivity};
 use gradus_analysis::{
     Activity, AliasSets, Analyses, CallGraph, Effects, MemoryActivity, ShadowState, TbaaConflicts,
-    TornWrites, TypeMap, converted_words, memory_findings,
+    TornWrites, TypeMap, converted_words, memory_findings, stores_of_converted_numbers,
 };
 use gradus_ir::{Diagnostic, FuncId, GlobalId, Op, Severity, Unit};
 use std::collections::HashSet;
@@ -33,6 +33,8 @@ pub struct ProgramFacts {
     pub(crate) thrown: TornWrites,
     /// Conversions of words of run-time kind, which must be integers.
     pub(crate) converted_words: HashSet<(FuncId, Op)>,
+    /// Stores of integers that depend on an active float by a conversion.
+    pub(crate) converted_numbers: HashSet<(FuncId, Op)>,
     warnings: Vec<Diagnostic>,
 }
 
@@ -69,11 +71,13 @@ impl ProgramFacts {
             return Err(findings);
         }
         let converted_words = converted_words(view, &classes);
+        let converted_numbers = stores_of_converted_numbers(view, &classes);
         let thrown = TornWrites::of(view, &classes, &effects);
         Ok(ProgramFacts {
             closure,
             thrown,
             converted_words,
+            converted_numbers,
             memory,
             retyped,
             memory_cells: words,

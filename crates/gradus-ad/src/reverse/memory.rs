@@ -58,14 +58,15 @@ impl ReversePass<'_, '_, '_, '_> {
         if !self.facts.has_shadow(ptr) {
             return;
         }
-        if !self.facts.holds_float(self.out.unit, value) {
+        let is_integer = self.facts.is_integer_in_words(op);
+        if is_integer || !self.facts.holds_float(self.out.unit, value) {
             if self
                 .facts
                 .clears_shadow_in_reverse(self.out.unit, op, value)
             {
                 self.clear_shadow(op, ptr, body.ty(value));
             }
-            if self.facts.is_integer_in_words(op) {
+            if is_integer {
                 self.undo_integer_in_words(op, ptr);
             }
             return;

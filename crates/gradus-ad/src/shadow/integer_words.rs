@@ -2,8 +2,9 @@
 //! several arrays.
 //!
 //! The store ends the life of the address or the tangent in the shadow word, which becomes zero. A store to a part of a
-//! word could also change the bits of a float that the program reads later; the derivative of such a float is unknown.
-//! The tangent is then NaN, and an adjoint that arrives in the reverse pass ends the program with a message.
+//! word could also change the bits of a float that the program reads later, and an integer may have been computed from an
+//! active float (approximate exponentials); the derivative of such a float is unknown. The tangent is then NaN, and an
+//! adjoint that arrives in the reverse pass ends the program with a message.
 
 use crate::analysis::body_facts::BodyFacts;
 use crate::emit::builder::DerivativeBuilder;
@@ -11,7 +12,8 @@ use crate::shadow::indirect_calls::emit_stop;
 use crate::shadow::word_copy::{WORD_BYTES, is_address, offset_in_word};
 use gradus_ir::{BinaryOp, Body, Builder, FuncId, IntPredicate, Linkage, Op, Unit, Value};
 
-const FLOAT_CHANGED: &str = "gradus: error[GRD0008]: the program reads a number after a store of an integer to a part of its bytes\n";
+const FLOAT_CHANGED: &str =
+    "gradus: error[GRD0008]: the program reads a number after a store of an integer to its bytes\n";
 
 const FLOAT_CONVERTED: &str = "gradus: error[GRD0008]: the program converts the bits of a number, or an integer beyond 2^52, from a union\n";
 
@@ -36,7 +38,18 @@ pub enum IntegerStore {
 #[derive(Clone, Copy, Debug)]
 pub struct ShadowWords {
     count: i64,
-    is_partial: bool,
+    bits: StoredBits,
+}
+
+/// What a store of an integer leaves in a word, if the program then reads the word as a float.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StoredBits {
+    /// A constant.
+    Word,
+    /// A float with other bits in a part.
+    PartOfWord,
+    /// Bits that the program computed from an active float.
+    OfNumber,
 }
 
 impl ShadowWords {
@@ -47,13 +60,17 @@ impl ShadowWords {
             .store_bytes(unit, facts.body.ty(facts.body.operand(op, 0)));
         ShadowWords {
             count: (bytes as i64 / WORD_BYTES).max(1),
-            is_partial: (bytes as i64) < WORD_BYTES,
+            bits: match facts.stores_converted_number(op) {
+                true => StoredBits::OfNumber,
+                false if (bytes as i64) < WORD_BYTES => StoredBits::PartOfWord,
+                false => StoredBits::Word,
+            },
         }
     }
 
     /// Emits the effect of the store on the shadow at `shadow`.
     pub fn store_integer(&self, out: &mut DerivativeBuilder<'_>, shadow: Value, how: IntegerStore) {
-        let store = integer_store_function(out.unit, how, self.is_partial);
+        let store = integer_store_function(out.unit, how, self.bits);
         for word in 0..self.count {
             let bytes = out.build().i64(word * WORD_BYTES);
             let at = out.build().byte_addr(shadow, bytes);
@@ -63,13 +80,17 @@ impl ShadowWords {
 }
 
 /// Returns the function on an address in a shadow word.
-fn integer_store_function(unit: &mut Unit, how: IntegerStore, is_partial: bool) -> FuncId {
+fn integer_store_function(unit: &mut Unit, how: IntegerStore, bits: StoredBits) -> FuncId {
     let name = match how {
         IntegerStore::Tangent => "tangent",
         IntegerStore::Address => "address",
         IntegerStore::Back => "back",
     };
-    let part = if is_partial { "_in_part" } else { "" };
+    let part = match bits {
+        StoredBits::Word => "",
+        StoredBits::PartOfWord => "_in_part",
+        StoredBits::OfNumber => "_of_number",
+    };
     let name = format!("__gradus1_integer_over_{name}{part}");
     if let Some(func) = unit.function(&name) {
         return func;
@@ -77,7 +98,7 @@ fn integer_store_function(unit: &mut Unit, how: IntegerStore, is_partial: bool) 
     let (ptr, void) = (unit.types.ptr(), unit.types.void());
     let ty = unit.types.func(void, vec![ptr]);
     let mut body = Body::new(&[ptr]);
-    build(&mut Builder::new(unit, &mut body), how, is_partial);
+    build(&mut Builder::new(unit, &mut body), how, bits);
     unit.define(name, ty, Linkage::LinkOnceOdr, body)
 }
 
@@ -112,7 +133,7 @@ pub fn is_small_integer(b: &mut Builder<'_>, word: Value) -> Value {
     b.icmp(IntPredicate::Ult, distance, count)
 }
 
-fn build(b: &mut Builder<'_>, how: IntegerStore, is_partial: bool) {
+fn build(b: &mut Builder<'_>, how: IntegerStore, bits: StoredBits) {
     let (address, long, zero) = (b.body.params()[0], b.unit.types.int(64), b.i64(0));
     let offset = offset_in_word(b, address);
     let start = b.sub(zero, offset);
@@ -120,8 +141,9 @@ fn build(b: &mut Builder<'_>, how: IntegerStore, is_partial: bool) {
     let old = b.load(long, at);
     let is_address = is_address(b, old);
     let is_zero = is_zero(b, old);
-    let new = match (how, is_partial) {
-        (IntegerStore::Tangent, true) => {
+    let new = match (how, bits) {
+        (IntegerStore::Tangent, StoredBits::OfNumber) => b.i64(NAN_BITS),
+        (IntegerStore::Tangent, StoredBits::PartOfWord) => {
             let nan = b.i64(NAN_BITS);
             let or_nan = b.select(is_zero, zero, nan);
             b.select(is_address, zero, or_nan)
@@ -129,7 +151,7 @@ fn build(b: &mut Builder<'_>, how: IntegerStore, is_partial: bool) {
         (IntegerStore::Address, _) => b.select(is_address, zero, old),
         _ => zero,
     };
-    if how == IntegerStore::Back && is_partial {
+    if how == IntegerStore::Back && bits != StoredBits::Word {
         let adjoint = b.select(is_address, zero, old);
         let has_none = self::is_zero(b, adjoint);
         let (_, yes, no) = b.if_(has_none, &[]);

@@ -117,7 +117,7 @@ pub struct MemoryActivity {
     /// Per alias set: the join of the provenance over its shadow group.
     group_provenance: Vec<SetProvenance>,
     /// The integers that may hold bits of varied floats.
-    float_bits: Vec<FlowNode>,
+    float_bits: HashSet<FlowNode>,
     integer_cells: IntegerCells,
     /// The alias sets reachable from a result with a shadow.
     returned: BTreeSet<AliasSetId>,
@@ -218,7 +218,7 @@ impl MemoryActivity {
         found.functions = active_functions(facts, &found);
         found.touching_globals = functions_touching_globals(facts, &found);
         found.handlers_only_read = exception_objects::handlers_are_read_only(facts);
-        found.float_bits = bits.all;
+        found.float_bits = bits.all.into_iter().collect();
         found.integer_cells = integer_cells(facts, &found);
         found.returned = returned;
         found.provenance = sources;
@@ -352,11 +352,16 @@ impl MemoryActivity {
     pub(crate) fn flow(&self) -> &Flow {
         &self.flow
     }
+    /// Returns true if an integer may hold bits of a varied float, as they were loaded.
+    pub(crate) fn may_be_float_bits(&self, func: FuncId, value: Value) -> bool {
+        let node = self.flow.value_node(func, value);
+        node.is_some_and(|node| self.float_bits.contains(&node))
+    }
     pub(super) fn receives_integers(&self, cell: (AliasSetId, i64)) -> bool {
         self.integer_cells.contains(&cell)
     }
     /// Returns the nodes of integers that may hold bits of varied floats.
-    pub(crate) fn float_bit_nodes(&self) -> &[FlowNode] {
+    pub(crate) fn float_bit_nodes(&self) -> &HashSet<FlowNode> {
         &self.float_bits
     }
 

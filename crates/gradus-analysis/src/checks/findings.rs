@@ -271,6 +271,7 @@ impl Finder<'_> {
             if let ValueAccess::Store { ptr, value } = touch {
                 self.check_pointer_without_shadow(op, ptr, value);
                 self.check_integer_over_float(op, ptr, value);
+                self.check_float_under_name(op, ptr, value);
                 self.check_untyped_update(op, ptr, value);
             }
         });

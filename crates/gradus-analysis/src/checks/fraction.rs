@@ -17,11 +17,12 @@
 //! tests the operand: [`converted_words`].
 
 use crate::activity::flow_graph::{Flow, FlowNode};
-use crate::activity::memory::MemoryActivity;
+use crate::activity::memory::{MemoryActivity, ShadowPresence};
 use crate::activity::round_to_integer;
 use crate::call_graph::Callee;
 use crate::memory::value_accesses::{ValueAccess, value_accesses};
 use crate::points_to::alias_sets::CellRef;
+use crate::type_analysis::type_map::LaneKind;
 use crate::types::lattice;
 use crate::view::View;
 use gradus_ir::externals::{ExternalFn, IntFn};
@@ -107,7 +108,7 @@ pub(crate) fn findings(
     facts: View<'_>,
     classes: &MemoryActivity,
     flow: &Flow,
-    bits: &[FlowNode],
+    bits: &HashSet<FlowNode>,
 ) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     if !any_conversion(facts, classes) {
@@ -120,6 +121,11 @@ pub(crate) fn findings(
     let by_value = graph.propagate_masks(&graph.converted, BitTransfer::preserves_growth);
     for (func, body) in facts.closure.bodies(facts.unit) {
         for op in body.walk(body.root()) {
+            if let OpKind::Store(_) = body.kind(op)
+                && stores_number_as_float(facts, classes, &by_value, (func, body, op))
+            {
+                found.push(float_bits_diagnostic(facts.unit, func, body, op));
+            }
             let OpKind::Cast(cast) = *body.kind(op) else {
                 continue;
             };
@@ -131,7 +137,9 @@ pub(crate) fn findings(
             let told = match (cast, facts.unit.types.float_kind(body.ty(to))) {
                 (CastOp::SIToFP | CastOp::UIToFP, _) => {
                     mask(&by_bits) | mask(&by_mixed_words) != 0
-                        || mask(&by_words) != 0 && !can_be_tested(facts.unit, body, op)
+                        || mask(&by_words) != 0
+                            && !(classes.value_varied(func, from)
+                                && can_be_tested(facts.unit, body, op))
                 }
                 (CastOp::BitCast, Some(kind)) => mask(&by_value) & fraction(kind) != 0,
                 _ => false,
@@ -140,6 +148,56 @@ pub(crate) fn findings(
                 found.push(float_bits_diagnostic(facts.unit, func, body, op));
             }
         }
+    }
+    found
+}
+
+/// Returns true for a store of an integer that depends on an active float by a conversion, to memory that holds floats and
+/// is no word of run-time kind.
+fn stores_number_as_float(
+    facts: View<'_>,
+    classes: &MemoryActivity,
+    by_value: &[u128],
+    (func, body, op): (FuncId, &Body, Op),
+) -> bool {
+    let value = body.operand(op, 0);
+    let node = classes.flow().value_node(func, value);
+    let mask = node.map_or(0, |node| by_value[node]);
+    let lanes = facts.words.lanes(func, value).iter();
+    let is_float = lanes.into_iter().any(|lane| match lane.kind {
+        LaneKind::Float(kind) => mask >> lane.bit & fraction(kind) != 0,
+        LaneKind::Pointer => false,
+    });
+    let targets = facts.memory.targets(func, body.operand(op, 1));
+    let has_shadow = |place: &CellRef| classes.state(place.class) != ShadowPresence::Inactive;
+    let is_word = facts
+        .words
+        .integer_in_words(facts.unit, facts.memory, (func, op));
+    is_float && !(is_word && targets.iter().all(has_shadow))
+}
+
+/// Returns the stores of integers that depend on an active float by a conversion. If the program reads the bits as a float
+/// (approximate exponentials), the derivative is unknown.
+pub fn stores_of_converted_numbers(
+    facts: View<'_>,
+    classes: &MemoryActivity,
+) -> HashSet<(FuncId, Op)> {
+    let mut found = HashSet::new();
+    if !any_conversion(facts, classes) {
+        return found;
+    }
+    let graph = Graph::of(facts, classes, classes.flow(), classes.float_bit_nodes());
+    let masks = graph.propagate_masks(&graph.converted, BitTransfer::preserves_growth);
+    for (func, body) in facts.closure.bodies(facts.unit) {
+        let stores = body.walk(body.root()).filter(|op| {
+            let OpKind::Store(_) = body.kind(*op) else {
+                // Not an error: only stores make a float of an integer, apart from casts.
+                return false;
+            };
+            let node = graph.node(func, body.operand(*op, 0));
+            node.is_some_and(|node| masks[node] != 0)
+        });
+        found.extend(stores.map(|op| (func, op)));
     }
     found
 }
@@ -198,13 +256,26 @@ fn can_be_tested(unit: &Unit, body: &Body, op: Op) -> bool {
     matches!(unit.types.get(body.ty(body.operand(op, 0))), Type::Int(64))
 }
 
+/// Returns true for an integer that is loaded, under its name, where the program's own memory holds floats.
+fn loads_float_under_name(facts: View<'_>, func: FuncId, body: &Body, value: Value) -> bool {
+    let load = body.def_op(value);
+    let load = load.filter(|load| matches!(body.kind(*load), OpKind::Load(_)));
+    let bits = facts.unit.types.int_bits(body.ty(value)).unwrap_or(0);
+    load.is_some_and(|load| {
+        let targets = facts.memory.targets(func, body.operand(load, 0));
+        (targets.iter()).any(|at| facts.words.is_float_under_name(facts.memory, *at, bits))
+    })
+}
+
 /// Returns true if bits of varied floats are converted to floats, or a varied float to an integer.
 fn any_conversion(facts: View<'_>, classes: &MemoryActivity) -> bool {
     facts.closure.bodies(facts.unit).any(|(func, body)| {
         body.walk(body.root()).any(|op| match body.kind(op) {
             OpKind::Cast(CastOp::SIToFP | CastOp::UIToFP) => {
                 let from = body.operand(op, 0);
-                classes.is_bitwise_tainted(func, from) || classes.value_varied(func, from)
+                classes.is_bitwise_tainted(func, from)
+                    || classes.value_varied(func, from)
+                    || loads_float_under_name(facts, func, body, from)
             }
             OpKind::Cast(CastOp::FPToSI | CastOp::FPToUI) => {
                 classes.value_varied(func, body.operand(op, 0))
@@ -218,7 +289,7 @@ struct Graph<'a> {
     facts: View<'a>,
     classes: &'a MemoryActivity,
     flow: &'a Flow,
-    bits: HashSet<FlowNode>,
+    bits: &'a HashSet<FlowNode>,
     edges: Vec<(u32, u32, BitTransfer)>,
     /// Bits of varied floats.
     of_floats: Vec<(FlowNode, u128)>,
@@ -234,13 +305,13 @@ impl<'a> Graph<'a> {
         facts: View<'a>,
         classes: &'a MemoryActivity,
         flow: &'a Flow,
-        bits: &[FlowNode],
+        bits: &'a HashSet<FlowNode>,
     ) -> Graph<'a> {
         let mut graph = Graph {
             facts,
             classes,
             flow,
-            bits: bits.iter().copied().collect(),
+            bits,
             edges: Vec::new(),
             of_floats: Vec::new(),
             of_words: Vec::new(),
@@ -315,7 +386,7 @@ impl<'a> Graph<'a> {
     fn seed_fraction_bits(&mut self, func: FuncId, value: Value) {
         let mut mask = 0;
         for lane in self.facts.words.lanes(func, value) {
-            if let crate::type_analysis::type_map::LaneKind::Float(kind) = lane.kind {
+            if let LaneKind::Float(kind) = lane.kind {
                 mask |= fraction(kind).checked_shl(lane.bit).unwrap_or(u128::MAX);
             }
         }
@@ -515,13 +586,24 @@ impl<'a> Graph<'a> {
             return self.seed_fraction_bits(func, value);
         }
         // An object with an integer TBAA name is an integer, even in memory with floats at other offsets.
-        if lattice::access_type(self.facts.unit, body, op).has_integer() {
+        if lattice::access_type(self.facts.unit, body, op).has_integer()
+            && (lattice::is_integer_member(self.facts.unit, body, op)
+                || lattice::is_next_to_pointers(self.facts.unit, body, op)
+                || !self.is_float_under_name((func, ptr), width))
+        {
             return;
         }
         let masks = (self.facts.memory.targets(func, ptr).iter())
             .map(|target| self.fraction_bits_at(*target, width));
         let mask = masks.reduce(|a, b| a | b).unwrap_or(low_bits(width));
         self.of_floats.push((node, mask));
+    }
+    /// Returns true if the program itself stores floats where it loads an integer by name.
+    fn is_float_under_name(&self, (func, ptr): (FuncId, Value), width: u32) -> bool {
+        let (words, memory) = (self.facts.words, self.facts.memory);
+        memory.targets(func, ptr).iter().any(|place| {
+            self.classes.is_varied(place.class) && words.is_float_under_name(memory, *place, width)
+        })
     }
     /// Returns the bits of an integer of `width` bits at a location that may be fraction bits of a float.
     fn fraction_bits_at(&self, at: CellRef, width: u32) -> u128 {

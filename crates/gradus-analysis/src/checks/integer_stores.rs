@@ -1,6 +1,7 @@
 //! Stores of integers to memory that may hold floats (GRD0007, GRD0008).
 
 use crate::checks::findings::Finder;
+use crate::type_analysis::type_map::LaneKind;
 use crate::types::lattice;
 use gradus_ir::{BinaryOp, Code, Op, OpKind, Value};
 
@@ -9,8 +10,16 @@ impl Finder<'_> {
     /// is exempt, unless the value was computed from float bits: no later load reads a float there.
     pub(super) fn check_integer_over_float(&mut self, op: Op, ptr: Value, value: Value) {
         let facts = self.facts;
-        let number = facts.unit.types.int_bits(self.body.ty(value)).is_some()
-            && facts.words.lanes(self.func, value).is_empty();
+        let is_integer = facts.unit.types.int_bits(self.body.ty(value)).is_some();
+        if is_integer
+            && facts.words.is_conflicting(self.func, value)
+            && self.classes.may_be_float_bits(self.func, value)
+            && self.points_to_active(ptr)
+            && self.may_move_words(ptr, value)
+        {
+            return self.refuse_float_bits(op);
+        }
+        let number = is_integer && facts.words.lanes(self.func, value).is_empty();
         if !number {
             // Not an error: the value is no plain integer.
             return;
@@ -28,7 +37,8 @@ impl Finder<'_> {
         // A word that may be a float or an address, moved as an integer, is no integer.
         let is_word = bytes >= u64::from(facts.unit.layout.pointer_bytes)
             && self.body.as_const(value).is_none()
-            && facts.words.is_conflicting(self.func, value);
+            && (facts.words.is_conflicting(self.func, value)
+                || self.classes.may_be_float_bits(self.func, value));
         if !scrambled && !is_word && facts.words.integer_in_words(facts.unit, facts.memory, site) {
             // Not an error: the derivative clears the shadow of the word.
             return;
@@ -37,6 +47,37 @@ impl Finder<'_> {
             (reaches_shadow || scrambled && self.classes.is_useful(place.class))
                 && facts.words.overlaps_floats(facts.memory, *place, bytes)
         }) {
+            self.refuse_float_bits(op);
+        }
+    }
+    /// Returns true if a value may be a number or an address, and the memory holds numbers and addresses: only the run
+    /// knows which shadow to move.
+    fn may_move_words(&self, ptr: Value, value: Value) -> bool {
+        let (unit, memory, words) = (self.facts.unit, self.facts.memory, self.facts.words);
+        let bytes = unit.layout.store_bytes(unit, self.body.ty(value));
+        memory.targets(self.func, ptr).iter().any(|place| {
+            let seen = words.type_at(memory, *place);
+            seen.has_float() && seen.has_pointer() || words.overlaps_floats(memory, *place, bytes)
+        })
+    }
+    /// Refuses stores of the bits of a varied float, under the name of an integer, to memory that others access: the
+    /// analysis believes such names there, and the derivative would end. In memory of the program's own it follows the
+    /// bits.
+    pub(super) fn check_float_under_name(&mut self, op: Op, ptr: Value, value: Value) {
+        let words = self.facts.words;
+        let mut lanes = words.lanes(self.func, value).iter();
+        let is_integer = self
+            .facts
+            .unit
+            .types
+            .int_bits(self.body.ty(value))
+            .is_some();
+        if is_integer
+            && lanes.any(|lane| matches!(lane.kind, LaneKind::Float(_)))
+            && self.classes.value_varied(self.func, value)
+            && lattice::access_type(self.facts.unit, self.body, op).has_integer()
+            && self.may_point_into(ptr, |class| words.is_visible(class))
+        {
             self.refuse_float_bits(op);
         }
     }

@@ -19,7 +19,8 @@ impl Finder<'_> {
         effects: Effects,
     ) {
         let (unit, memory) = (self.facts.unit, self.facts.memory);
-        let is_library = matches!(known, ExternalFn::System(_) | ExternalFn::Text(_));
+        let is_library = matches!(known, ExternalFn::System(_) | ExternalFn::Text(_))
+            && known != ExternalFn::Text(TextFn::Buckets);
         let is_string = is_cpp_text_function(&unit.functions[callee].name);
         if !is_library || !effects.inactive || is_string {
             return;

@@ -47,6 +47,9 @@ pub(crate) enum Equation {
         node: Node,
         place: CellRef,
         tagged: CellType,
+        /// The address of a named integer, unless the integer is a member of a structure: that name is believed in all
+        /// memory.
+        doubted: Option<(FuncId, Value)>,
     },
 }
 
@@ -323,6 +326,9 @@ impl BitRangeBuilder<'_> {
             return;
         };
         let tagged = lattice::access_type(self.unit, body, op);
+        let is_trusted = lattice::is_integer_member(self.unit, body, op)
+            || lattice::is_next_to_pointers(self.unit, body, op);
+        let doubted = (tagged.has_integer() && !is_trusted).then_some((func, ptr));
         let is_constant = is_integer_constant(self.unit, body, value);
         let number = number_format(self.unit, body, value).filter(|_| !tagged.has_integer());
         for &place in self.memory.targets(func, ptr) {
@@ -338,6 +344,7 @@ impl BitRangeBuilder<'_> {
                     node,
                     place,
                     tagged,
+                    doubted,
                 });
             }
         }

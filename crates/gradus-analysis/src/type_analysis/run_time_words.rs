@@ -5,7 +5,7 @@
 
 use crate::call_graph::CallGraph;
 use crate::points_to::alias_sets::{AliasSets, CellRef, MemoryOrigin};
-use crate::type_analysis::type_map::TypeMap;
+use crate::type_analysis::type_map::{FLOAT_BYTES_MAX, TypeMap};
 use gradus_ir::{Entity, FloatKind, FuncId, Op, OpKind, Unit};
 
 /// Size of a word in bytes: a pointer or a `double`.
@@ -86,6 +86,17 @@ impl TypeMap {
         let mut folds = memory.get(place.class).folds_at(place.offset_bytes);
         place.offset_bytes.rem_euclid(i64::from(WORD_BYTES)) == 0
             && folds.all(|fold| fold.stride.is_multiple_of(word))
+    }
+
+    /// Returns true if the program accesses floats that overlap `bytes` bytes at a location, at unreduced offsets.
+    pub(crate) fn has_floats_at(&self, place: CellRef, bytes: u64) -> bool {
+        let start = place.offset_bytes;
+        let range = start - FLOAT_BYTES_MAX + 1..start.saturating_add(bytes as i64);
+        let mut evidence = self.evidence[place.class.index()].range(range);
+        evidence.any(|(&offset, seen)| {
+            let mut floats = seen.effective().floats();
+            floats.any(|kind| offset + i64::from(kind.bits() / 8) > start)
+        })
     }
 
     fn has_words(&self, place: CellRef) -> bool {

@@ -110,7 +110,17 @@ impl TypeMap {
                         node,
                         place,
                         tagged,
-                    } => self.access(memory, node, place, tagged),
+                        doubted,
+                    } => {
+                        let is_float = doubted.is_some_and(|(func, ptr)| {
+                            let mut targets = memory.targets(func, ptr).iter();
+                            targets.any(|place| {
+                                self.is_float_under_name(memory, *place, self.nodes.bits(node))
+                            })
+                        });
+                        let tagged = if is_float { CellType::NOTHING } else { tagged };
+                        self.access(memory, node, place, tagged)
+                    }
                 };
             }
             if !(self.follow_copies(memory, flow) || news) {
@@ -135,6 +145,24 @@ impl TypeMap {
             }
         }
         news
+    }
+    /// Returns true if the program's own memory holds floats where an access names an integer: numbers that move as words
+    /// under an integer's name (`std::vector<uint64_t>`), or unions of C++.
+    pub(crate) fn is_float_under_name(
+        &self,
+        memory: &AliasSets,
+        place: CellRef,
+        bits: u32,
+    ) -> bool {
+        let is_alone = self.types[place.class.index()].len() <= 1;
+        let alone = is_alone.then(|| self.type_at(memory, place));
+        let exact = self.evidence[place.class.index()].get(&place.offset_bytes);
+        let mut seen = exact.map(|seen| seen.effective()).into_iter().chain(alone);
+        // Nodes of containers may lie over list heads, and a number of a node over a count of the head.
+        let may_be_node = self.types_of_set(place.class).has_pointer();
+        !self.is_visible(place.class)
+            && !may_be_node
+            && seen.any(|seen| seen.floats().any(|kind| kind.bits() == bits))
     }
     /// Applies a load or store of the integer at `node`. Bits also used as a float are a float, regardless
     /// of the TBAA name of the access.
@@ -313,6 +341,7 @@ impl TypeMap {
                 node,
                 place,
                 tagged,
+                ..
             } = *equation
             else {
                 continue;

@@ -26,7 +26,7 @@ use gradus_ir::{
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Size of the widest float in bytes.
-const FLOAT_BYTES_MAX: i64 = 16;
+pub(super) const FLOAT_BYTES_MAX: i64 = 16;
 /// Size of the widest pointer in bytes.
 const POINTER_BYTES: i64 = 8;
 /// Size of the shortest float that type analysis follows in memory of bytes (`float`).
@@ -509,18 +509,9 @@ impl TypeMap {
         if !self.may_hold_floats(memory, place, bytes) {
             return false;
         }
-        let start = place.offset_bytes;
-        let end = start.saturating_add(bytes as i64);
-        let evidence = &self.evidence[place.class.index()];
-        let overlaps = evidence
-            .range(start - FLOAT_BYTES_MAX + 1..end)
-            .any(|(&offset, seen)| {
-                seen.effective()
-                    .floats()
-                    .any(|kind| offset + i64::from(kind.bits() / 8) > start)
-            });
-        let named = evidence
-            .get(&start)
+        let overlaps = self.has_floats_at(place, bytes);
+        let named = self.evidence[place.class.index()]
+            .get(&place.offset_bytes)
             .map_or(CellType::NOTHING, |s| s.effective());
         // Bytes in which no float begins may be padding; only the unreduced offsets decide.
         overlaps || self.may_begin_floats(memory, place, bytes) && !named.has_integer()

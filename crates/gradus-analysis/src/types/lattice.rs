@@ -174,6 +174,7 @@ fn contains_container_links(unit: &Unit, base: TbaaTypeId) -> bool {
     // table
     const LINKS: &[&str] = &[
         "_ZTSNSt8__detail15_List_node_baseE",
+        "_ZTSNSt8__detail20_Prime_rehash_policyE",
         "_ZTSSt18_Rb_tree_node_base",
         "_ZTSNSt8__detail15_Hash_node_baseE",
         "_ZTSSt19_Fwd_list_node_base",

@@ -59,7 +59,8 @@ impl<'a> FactsBuilder<'a> {
             copies: HashMap::new(),
             alternating_stores: HashMap::new(),
             integer_stores: HashSet::new(),
-            tested_conversions: self.tested_conversions(),
+            converted_numbers: self.own_ops(&self.closure.converted_numbers),
+            tested_conversions: self.own_ops(&self.closure.converted_words),
             deferred_frees: self.find_deferred_frees(body, &alias),
             private_block_addresses: HashMap::new(),
             outliving_blocks: HashSet::new(),
@@ -265,12 +266,10 @@ impl<'a> FactsBuilder<'a> {
         facts.alternating_stores.insert(op, whose);
     }
 
-    fn tested_conversions(&self) -> HashSet<Op> {
-        let conversions = self.closure.converted_words.iter();
-        conversions
-            .filter(|(func, _)| *func == self.variant.func)
-            .map(|(_, op)| *op)
-            .collect()
+    /// Returns the ops of the variant's function among ops of the call graph.
+    fn own_ops(&self, ops: &HashSet<(FuncId, Op)>) -> HashSet<Op> {
+        let own = ops.iter().filter(|(func, _)| *func == self.variant.func);
+        own.map(|(_, op)| *op).collect()
     }
 
     /// Records a store of an integer to words that may hold floats at another time.
@@ -283,7 +282,7 @@ impl<'a> FactsBuilder<'a> {
             .types
             .int_bits(self.unit.types.scalar(ty))
             .is_some()
-            && !facts.holds_float(self.unit, value)
+            && (facts.stores_converted_number(op) || !facts.holds_float(self.unit, value))
             && !facts.holds_pointer(self.unit, value);
         if is_integer && cells.integer_in_words(self.unit, memory, (self.variant.func, op)) {
             facts.integer_stores.insert(op);
