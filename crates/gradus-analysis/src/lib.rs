@@ -58,17 +58,17 @@ pub use crate::activity::memory::{
     Activity, ArgActivity, MemoryActivity, Request, ShadowPresence, ShadowState,
 };
 
+pub use crate::activity::indirect_outputs::indirect_outputs;
+pub use crate::activity::local_outputs::writes_only_local_blocks;
 pub use crate::activity::torn_writes::TornWrites;
 pub use crate::activity::values::{BodyActivity, CallActivity, Variant};
 pub use crate::analyses::{Analyses, Verification};
 pub use crate::call_graph::{CallGraph, CallSite, Callee, Component, address_taken_functions};
 pub use crate::cfg::dataflow::{Dataflow, Direction, Lattice, Solution};
 pub use crate::cfg::nesting::{Nest, is_loop};
-pub use crate::checks::findings::{body_findings, distinct as distinct_findings};
+pub use crate::checks::findings::body_findings;
 pub use crate::checks::fraction::converted_words;
 pub use crate::checks::memory_findings::memory_findings;
-pub use crate::checks::own_outputs::writes_only_local_blocks;
-pub use crate::checks::written_behind::indirect_outputs;
 pub use crate::graph::min_cut::{
     FLOW_SINK, FLOW_SOURCE, FlowNetwork, INFINITE_CAPACITY, VertexNetwork,
 };
