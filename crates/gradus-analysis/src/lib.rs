@@ -15,7 +15,7 @@
 //! let classes = MemoryActivity::of(facts, &request);    // classes.state(set), classes.is_varied(set)
 //! let body = BodyActivity::of(facts, &classes, &variant);
 //! body.active(v); body.shadow(p); body.call(op); body.result();
-//! memory_findings(facts, &request, &classes);           // reasons against differentiation: memory, ops of a variant
+//! request_findings(facts, &request, &classes);          // reasons against differentiation: memory, ops of a variant
 //! body_findings(facts, &classes, &variant, &body);
 //! ```
 //!
@@ -67,8 +67,9 @@ pub use crate::call_graph::{CallGraph, CallSite, Callee, Component, address_take
 pub use crate::cfg::dataflow::{Dataflow, Direction, Lattice, Solution};
 pub use crate::cfg::nesting::{Nest, is_loop};
 pub use crate::checks::findings::body_findings;
-pub use crate::checks::fraction::converted_words;
-pub use crate::checks::memory_findings::memory_findings;
+pub use crate::checks::float_bits::fraction::converted_words;
+pub use crate::checks::request::request_findings;
+pub use crate::checks::{CHECKS, Check};
 pub use crate::graph::min_cut::{
     FLOW_SINK, FLOW_SOURCE, FlowNetwork, INFINITE_CAPACITY, VertexNetwork,
 };

@@ -4,7 +4,7 @@ mod several_targets;
 
 use crate::{
     Activity, AliasSets, ArgActivity, BodyActivity, CallGraph, MemoryActivity, Request,
-    ShadowPresence, ShadowState, TypeMap, Variant, View, body_findings, memory_findings,
+    ShadowPresence, ShadowState, TypeMap, Variant, View, body_findings, request_findings,
 };
 use crate::{AliasSetId, BitRange, CellRef, CopyKind, LaneKind};
 use gradus_ir::{
@@ -74,7 +74,7 @@ impl Program {
         Study {
             unit: &self.unit,
             findings: body_findings(facts, &classes, &variant, &root),
-            memory_findings: memory_findings(facts, &request, &classes),
+            memory_findings: request_findings(facts, &request, &classes),
             root,
             classes,
             closure,

@@ -11,8 +11,9 @@ use crate::call_graph::Callee;
 use crate::calls::printf_formats;
 use crate::calls::varargs;
 use crate::cfg::no_return::NoReturnRegions;
-use crate::checks::flang_advice;
-use crate::checks::fraction;
+use crate::checks::finding::{at, name_of};
+use crate::checks::float_bits;
+use crate::checks::unknown_callee::flang_advice;
 use crate::checks::unknown_callees;
 use crate::checks::variadic_structures;
 use crate::memory::value_accesses::{ValueAccess, value_accesses};
@@ -34,7 +35,7 @@ use gradus_ir::{
 use std::collections::HashSet;
 
 /// Removes duplicate diagnostics and keeps the order.
-pub fn distinct(list: impl IntoIterator<Item = Diagnostic>) -> Vec<Diagnostic> {
+fn distinct(list: impl IntoIterator<Item = Diagnostic>) -> Vec<Diagnostic> {
     let mut seen = HashSet::new();
     list.into_iter()
         .filter(|d| {
@@ -42,24 +43,6 @@ pub fn distinct(list: impl IntoIterator<Item = Diagnostic>) -> Vec<Diagnostic> {
             seen.insert((d.code, label, d.message.clone(), d.function.clone()))
         })
         .collect()
-}
-
-pub(crate) fn name_of(unit: &Unit, func: FuncId) -> String {
-    unit.functions[func].display_name().to_string()
-}
-
-/// Returns an error at an op.
-pub(crate) fn at(
-    unit: &Unit,
-    func: FuncId,
-    body: &Body,
-    op: Op,
-    code: Code,
-    message: String,
-) -> Diagnostic {
-    Diagnostic::error(code, message)
-        .in_function(name_of(unit, func))
-        .at(unit.span(body.ops[op].loc), "here")
 }
 
 // ---- ops -----------------------------------------------------------------------------------
@@ -110,14 +93,7 @@ pub fn body_findings(
 
 impl Finder<'_> {
     pub(super) fn refuse(&mut self, op: Op, code: Code, message: impl Into<String>, help: &str) {
-        let finding = at(
-            self.facts.unit,
-            self.func,
-            self.body,
-            op,
-            code,
-            message.into(),
-        );
+        let finding = at(self.facts.unit, self.func, self.body, op, code, message);
         self.list.push(finding.help(help));
     }
     /// Refuses `byval` structures with active floats that the function modifies: the copy would need its
@@ -388,7 +364,7 @@ impl Finder<'_> {
         );
     }
     pub(super) fn refuse_float_bits(&mut self, op: Op) {
-        let refused = fraction::float_bits_diagnostic(self.facts.unit, self.func, self.body, op);
+        let refused = float_bits::float_bits_diagnostic(self.facts.unit, self.func, self.body, op);
         self.list.push(refused);
     }
     /// Refuses floats that flow into a value otherwise used as an address: different paths leave a float or

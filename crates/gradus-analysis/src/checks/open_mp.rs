@@ -4,13 +4,15 @@
 //! answer and may select different code. All code reachable from the request is checked, active or not.
 
 use crate::call_graph::Callee;
-use crate::view::View;
+use crate::checks::finding::{Finding, at};
+use crate::checks::request::RequestFacts;
+use gradus_ir::Code;
 use gradus_ir::externals::{ExternalFn, OpenMpFn};
 use gradus_ir::mutant::{Mutant, is_planted};
-use gradus_ir::{Code, Diagnostic};
 
-/// Returns a diagnostic for each such query.
-pub(crate) fn findings(facts: View<'_>) -> Vec<Diagnostic> {
+/// Refuses such queries.
+pub(super) fn queries(request: &RequestFacts<'_>) -> Vec<Finding> {
+    let facts = request.facts;
     let unit = facts.unit;
     let mut list = Vec::new();
     for (func, body) in facts.closure.bodies(unit) {
@@ -27,13 +29,11 @@ pub(crate) fn findings(facts: View<'_>) -> Vec<Diagnostic> {
             if query == OpenMpFn::Level && is_planted(Mutant::LevelQueryAccepted) {
                 continue;
             }
-            let function = &unit.functions[func];
-            let name = function.display_name();
             let message =
                 "the call queries OpenMP tasks or nested regions, and the derivative has neither";
-            let finding = Diagnostic::error(Code::OpenMp, message).in_function(name);
-            let finding = finding.at(unit.span(body.ops[op].loc), "here");
-            list.push(finding.help("compile without -fopenmp"));
+            let error = at(unit, func, body, op, Code::OpenMp, message);
+            let error = error.help("compile without -fopenmp");
+            list.push(Finding::without_position(error));
         }
     }
     list
