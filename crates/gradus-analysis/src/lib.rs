@@ -16,7 +16,7 @@
 //! let body = BodyActivity::of(facts, &classes, &variant);
 //! body.active(v); body.shadow(p); body.call(op); body.result();
 //! request_findings(facts, &request, &classes);          // reasons against differentiation: memory, ops of a variant
-//! body_findings(facts, &classes, &variant, &body);
+//! variant_findings(facts, &classes, &variant, &body);
 //! ```
 //!
 //! Memory of one body:
@@ -66,9 +66,9 @@ pub use crate::analyses::{Analyses, Verification};
 pub use crate::call_graph::{CallGraph, CallSite, Callee, Component, address_taken_functions};
 pub use crate::cfg::dataflow::{Dataflow, Direction, Lattice, Solution};
 pub use crate::cfg::nesting::{Nest, is_loop};
-pub use crate::checks::findings::body_findings;
 pub use crate::checks::float_bits::fraction::converted_words;
 pub use crate::checks::request::request_findings;
+pub use crate::checks::variant::variant_findings;
 pub use crate::checks::{CHECKS, Check};
 pub use crate::graph::min_cut::{
     FLOW_SINK, FLOW_SOURCE, FlowNetwork, INFINITE_CAPACITY, VertexNetwork,

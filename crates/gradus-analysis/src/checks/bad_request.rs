@@ -3,8 +3,10 @@
 use crate::checks::finding::{Finding, name_of};
 use crate::checks::request::RequestFacts;
 use crate::checks::unshadowed_stores::Destination;
+use crate::checks::variant::VariantFacts;
+use crate::memory::value_accesses::ValueAccess;
 use crate::points_to::alias_sets::{AliasSetId, MemoryOrigin};
-use gradus_ir::{Code, Diagnostic};
+use gradus_ir::{Code, Diagnostic, Value};
 
 /// Refuses active values that are stored in memory of a const argument, or in other memory without a shadow, and
 /// read back.
@@ -64,4 +66,30 @@ pub(super) fn results(request: &RequestFacts<'_>) -> Vec<Finding> {
         .at(unit.functions[root].span.clone(), "defined here")
         .help("mark the argument that points to the memory as dup, or the result as `enzyme_const_return`");
     vec![Finding::without_position(error)]
+}
+
+/// Refuses a store of a pointer with a shadow to memory without a shadow.
+pub(super) fn pointers(variant: &VariantFacts<'_>) -> Vec<Finding> {
+    variant.at_accesses(|op, access| {
+        let ValueAccess::Store { ptr, value } = access else {
+            // Not an error: a load stores no pointer.
+            return None;
+        };
+        loses_shadow(variant, ptr, value).then(|| {
+            let message = "a pointer to active memory is stored in memory without a shadow";
+            variant
+                .error(op, Code::BadRequest, message)
+                .help("mark the argument or variable that holds the pointer as dup")
+        })
+    })
+}
+
+fn loses_shadow(variant: &VariantFacts<'_>, ptr: Value, value: Value) -> bool {
+    let (facts, classes, func) = (variant.facts, variant.classes, variant.func);
+    let active = facts.words.carries_pointer(func, value)
+        && variant.points_to_active(value)
+        && variant.may_point_into(value, |class| classes.holds_active_floats(class));
+    let is_write_only = |class| classes.is_write_only(class);
+    let is_note = facts.memory.points_only_into(func, ptr, is_write_only);
+    active && !is_note && !variant.activity.shadow(ptr).is_some()
 }

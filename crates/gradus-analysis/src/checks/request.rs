@@ -1,9 +1,9 @@
 //! Checks of a request: of the memory and the code of its call graph, once for all variants.
 
 use crate::activity::memory::{MemoryActivity, Request};
-use crate::checks::CHECKS;
 use crate::checks::finding::Finding;
 use crate::checks::unshadowed_stores::{UnshadowedStore, unshadowed_stores};
+use crate::checks::{Run, run_checks};
 use crate::view::View;
 use gradus_ir::{Diagnostic, FuncId};
 
@@ -51,15 +51,14 @@ pub fn request_findings(
     classes: &MemoryActivity,
 ) -> Vec<Diagnostic> {
     let results = RequestFacts::of(facts, request, classes);
-    let mut found: Vec<Finding> = Vec::new();
-    for check in CHECKS {
-        found.extend((check.run)(&results));
-    }
-    found.sort_by_key(|finding| finding.position);
     let mut list: Vec<Diagnostic> = Vec::new();
-    for finding in found {
-        if !list.contains(&finding.diagnostic) {
-            list.push(finding.diagnostic);
+    let found = run_checks(|run| match run {
+        Run::Request(check) => check(&results),
+        Run::Variant(_) => Vec::new(),
+    });
+    for diagnostic in found {
+        if !list.contains(&diagnostic) {
+            list.push(diagnostic);
         }
     }
     list
