@@ -15,8 +15,8 @@
 //! let classes = MemoryActivity::of(facts, &request);    // classes.state(set), classes.is_varied(set)
 //! let body = BodyActivity::of(facts, &classes, &variant);
 //! body.active(v); body.shadow(p); body.call(op); body.result();
-//! memory_findings(facts, &request, &classes);           // reasons against differentiation: memory, ops of a variant
-//! body_findings(facts, &classes, &variant, &body);
+//! request_findings(facts, &request, &classes);          // reasons against differentiation: memory, ops of a variant
+//! variant_findings(facts, &classes, &variant, &body);
 //! ```
 //!
 //! Memory of one body:
@@ -58,17 +58,18 @@ pub use crate::activity::memory::{
     Activity, ArgActivity, MemoryActivity, Request, ShadowPresence, ShadowState,
 };
 
+pub use crate::activity::indirect_outputs::indirect_outputs;
+pub use crate::activity::local_outputs::writes_only_local_blocks;
 pub use crate::activity::torn_writes::TornWrites;
 pub use crate::activity::values::{BodyActivity, CallActivity, Variant};
 pub use crate::analyses::{Analyses, Verification};
 pub use crate::call_graph::{CallGraph, CallSite, Callee, Component, address_taken_functions};
 pub use crate::cfg::dataflow::{Dataflow, Direction, Lattice, Solution};
 pub use crate::cfg::nesting::{Nest, is_loop};
-pub use crate::checks::findings::{body_findings, distinct as distinct_findings};
-pub use crate::checks::fraction::{converted_words, stores_of_converted_numbers};
-pub use crate::checks::memory_findings::memory_findings;
-pub use crate::checks::own_outputs::writes_only_local_blocks;
-pub use crate::checks::written_behind::indirect_outputs;
+pub use crate::checks::float_bits::fraction::{converted_words, stores_of_converted_numbers};
+pub use crate::checks::request::request_findings;
+pub use crate::checks::variant::variant_findings;
+pub use crate::checks::{CHECKS, Check};
 pub use crate::graph::min_cut::{
     FLOW_SINK, FLOW_SOURCE, FlowNetwork, INFINITE_CAPACITY, VertexNetwork,
 };

@@ -66,7 +66,8 @@ macro_rules! mutants {
                     }
                     CallerTeamIgnored | NumThreadsBeforeBranchMissed => DetectedBy::Shares,
                     LevelQueryAccepted => DetectedBy::Gradients,
-                    SharedAddPlain | IndirectOutputsWithoutShadow | NarrowConstantsTruncated | IdleShareWraps => {
+                    SharedAddPlain | IndirectOutputsWithoutShadow | NarrowConstantsTruncated | IdleShareWraps
+                    | ChecksSkipped => {
                         DetectedBy::Tests
                     },
                     _ => DetectedBy::Wide,
@@ -279,6 +280,8 @@ mutants! {
     LevelQueryAccepted,
     /// Outputs that an argument reaches through pointers in memory have no shadow.
     IndirectOutputsWithoutShadow,
+    /// No check of gradus-analysis runs.
+    ChecksSkipped,
 }
 
 /// Returns whether `mutant` is planted.

@@ -1,5 +1,6 @@
 //! All tests of the package in one program: one link instead of one for each file.
 
+mod checks;
 mod drop_in;
 mod grad;
 mod large;

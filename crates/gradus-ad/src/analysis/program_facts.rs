@@ -4,7 +4,7 @@
 use crate::variant::{ArgActivity, ResultActivity};
 use gradus_analysis::{
     Activity, AliasSets, Analyses, CallGraph, Effects, MemoryActivity, ShadowState, TbaaConflicts,
-    TornWrites, TypeMap, converted_words, memory_findings, stores_of_converted_numbers,
+    TornWrites, TypeMap, converted_words, request_findings, stores_of_converted_numbers,
 };
 use gradus_ir::{Diagnostic, FuncId, GlobalId, Op, Severity, Unit};
 use std::collections::HashSet;
@@ -66,7 +66,7 @@ impl ProgramFacts {
             words: &words,
         };
         let classes = MemoryActivity::of(view, &request);
-        let findings = memory_findings(view, &request, &classes);
+        let findings = request_findings(view, &request, &classes);
         if findings.iter().any(|f| f.severity == Severity::Error) {
             return Err(findings);
         }

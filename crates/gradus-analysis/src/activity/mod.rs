@@ -2,7 +2,9 @@
 
 pub(crate) mod exception_objects;
 pub(crate) mod flow_graph;
+pub(crate) mod indirect_outputs;
 mod integer_words;
+pub(crate) mod local_outputs;
 pub(crate) mod memory;
 pub(crate) mod partial_floats;
 pub(crate) mod round_to_integer;

@@ -4,7 +4,7 @@ mod several_targets;
 
 use crate::{
     Activity, AliasSets, ArgActivity, BodyActivity, CallGraph, MemoryActivity, Request,
-    ShadowPresence, ShadowState, TypeMap, Variant, View, body_findings, memory_findings,
+    ShadowPresence, ShadowState, TypeMap, Variant, View, request_findings, variant_findings,
 };
 use crate::{AliasSetId, BitRange, CellRef, CopyKind, LaneKind};
 use gradus_ir::{
@@ -73,8 +73,8 @@ impl Program {
         let root = BodyActivity::of(facts, &classes, &variant);
         Study {
             unit: &self.unit,
-            findings: body_findings(facts, &classes, &variant, &root),
-            memory_findings: memory_findings(facts, &request, &classes),
+            findings: variant_findings(facts, &classes, &variant, &root),
+            memory_findings: request_findings(facts, &request, &classes),
             root,
             classes,
             closure,
@@ -134,7 +134,7 @@ impl Study<'_> {
         BodyActivity::of(self.view(), &self.classes, variant)
     }
     fn variant_findings(&self, variant: &Variant) -> Vec<Diagnostic> {
-        body_findings(self.view(), &self.classes, variant, &self.variant(variant))
+        variant_findings(self.view(), &self.classes, variant, &self.variant(variant))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Memory that globals retain or a result reaches: blocks that exist before or after the call.
 //!
-//! Activity analysis gives blocks that only receive addresses no shadow. `checks/persistent_memory.rs` refuses the
+//! Activity analysis gives blocks that only receive addresses no shadow. `checks/outlives/persistent_memory.rs` refuses the
 //! blocks whose derivatives would be lost.
 
 use crate::memory::value_accesses::{ValueAccess, value_accesses};

@@ -10,7 +10,7 @@ use crate::variant::{
 };
 use gradus_analysis::{
     Alias, AliasOptions, BodyActivity, Clobbers, ExitClobbers, LaneKind, MemoryAccess, Object,
-    ShadowState, Variance, body_findings,
+    ShadowState, Variance, variant_findings,
 };
 use gradus_ir::externals::{ExternalFn, MemoryFn};
 use gradus_ir::mutant::{Mutant, is_planted};
@@ -38,7 +38,7 @@ impl<'a> FactsBuilder<'a> {
         let (view, classes) = (self.closure.view(self.unit), &self.closure.classes);
         let variant = self.analysed_variant();
         let activity = BodyActivity::of(view, classes, &variant);
-        let errors = body_findings(view, classes, &variant, &activity);
+        let errors = variant_findings(view, classes, &variant, &activity);
         if errors.iter().any(|f| f.severity == Severity::Error) {
             return Err(errors);
         }

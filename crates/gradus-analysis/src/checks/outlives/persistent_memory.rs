@@ -9,6 +9,8 @@
 //! variable's name, if functions outside the differentiated code store its address.
 
 use crate::activity::memory::MemoryActivity;
+use crate::checks::finding::Finding;
+use crate::checks::request::RequestFacts;
 use crate::lifetime::persistent_blocks::{reachable_from, retained_blocks, retaining_global};
 use crate::memory::value_accesses::{ValueAccess, value_accesses};
 use crate::points_to::alias_sets::{AliasSetId, MemoryOrigin};
@@ -17,12 +19,14 @@ use crate::view::View;
 use gradus_ir::{Body, Code, Diagnostic, FuncId, GlobalId, Op, Symbol, Unit};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Returns a diagnostic for each refused alias set.
-pub(crate) fn findings(facts: View<'_>, classes: &MemoryActivity) -> Vec<Diagnostic> {
+/// Refuses active memory that a variable retains: one finding per alias set.
+pub(crate) fn check(request: &RequestFacts<'_>) -> Vec<Finding> {
+    let (facts, classes) = (request.facts, request.classes);
     let kept = PersistentBlocks::retained_by_globals(facts, classes);
     let refused = kept.refused(facts, classes).into_iter();
     refused
-        .filter_map(|(class, why)| finding(facts, class, why))
+        .filter_map(|(class, why)| diagnostic(facts, class, why))
+        .map(Finding::without_position)
         .collect()
 }
 
@@ -230,7 +234,7 @@ pub(crate) fn share_float_type(facts: View<'_>, a: AliasSetId, b: AliasSetId) ->
     a.floats().any(|kind| b.has(CellType::float(kind)))
 }
 
-fn finding(facts: View<'_>, class: AliasSetId, why: RefusalReason) -> Option<Diagnostic> {
+fn diagnostic(facts: View<'_>, class: AliasSetId, why: RefusalReason) -> Option<Diagnostic> {
     let (func, body, op) = first_store(facts, class).or_else(|| first_pointer(facts, class))?;
     let unit: &Unit = facts.unit;
     let function = &unit.functions[func];

@@ -20,6 +20,9 @@ use crate::activity::flow_graph::{Flow, FlowNode};
 use crate::activity::memory::{MemoryActivity, ShadowPresence};
 use crate::activity::round_to_integer;
 use crate::call_graph::Callee;
+use crate::checks::finding::Finding;
+use crate::checks::float_bits::float_bits_diagnostic;
+use crate::checks::request::RequestFacts;
 use crate::memory::value_accesses::{ValueAccess, value_accesses};
 use crate::points_to::alias_sets::CellRef;
 use crate::type_analysis::type_map::LaneKind;
@@ -27,8 +30,7 @@ use crate::types::lattice;
 use crate::view::View;
 use gradus_ir::externals::{ExternalFn, IntFn};
 use gradus_ir::{
-    BinaryOp, Body, CastOp, Code, ConstKind, Definition, Diagnostic, FloatKind, FuncId, Op, OpKind,
-    Type, Unit, Value,
+    BinaryOp, Body, CastOp, ConstKind, Definition, FloatKind, FuncId, Op, OpKind, Type, Unit, Value,
 };
 use std::collections::HashSet;
 
@@ -102,19 +104,15 @@ fn fraction(kind: FloatKind) -> u128 {
     })
 }
 
-/// Refuses useful conversions to floats that depend on the fractions of varied floats. `bits` lists the
-/// integers that may be bits of varied floats.
-pub(crate) fn findings(
-    facts: View<'_>,
-    classes: &MemoryActivity,
-    flow: &Flow,
-    bits: &HashSet<FlowNode>,
-) -> Vec<Diagnostic> {
+/// Refuses useful conversions to floats that depend on the fractions of varied floats.
+pub(crate) fn check(request: &RequestFacts<'_>) -> Vec<Finding> {
+    let (facts, classes) = (request.facts, request.classes);
+    let flow = classes.flow();
     let mut found = Vec::new();
     if !any_conversion(facts, classes) {
         return found;
     }
-    let graph = Graph::of(facts, classes, flow, bits);
+    let graph = Graph::of(facts, classes, flow, classes.float_bit_nodes());
     let by_bits = graph.propagate_masks(&graph.of_floats, |_| true);
     let by_words = graph.propagate_masks(&graph.of_words, |_| true);
     let by_mixed_words = graph.propagate_masks(&graph.mixed_words(&by_words), |_| true);
@@ -124,7 +122,8 @@ pub(crate) fn findings(
             if let OpKind::Store(_) = body.kind(op)
                 && stores_number_as_float(facts, classes, &by_value, (func, body, op))
             {
-                found.push(float_bits_diagnostic(facts.unit, func, body, op));
+                let error = float_bits_diagnostic(facts.unit, func, body, op);
+                found.push(Finding::without_position(error));
             }
             let OpKind::Cast(cast) = *body.kind(op) else {
                 continue;
@@ -145,7 +144,8 @@ pub(crate) fn findings(
                 _ => false,
             };
             if told && classes.value_useful(func, to) {
-                found.push(float_bits_diagnostic(facts.unit, func, body, op));
+                let error = float_bits_diagnostic(facts.unit, func, body, op);
+                found.push(Finding::without_position(error));
             }
         }
     }
@@ -240,17 +240,6 @@ fn useful_conversions<'a>(
     })
 }
 
-/// Returns the diagnostic for integer arithmetic on the bits of an active float.
-pub(crate) fn float_bits_diagnostic(unit: &Unit, func: FuncId, body: &Body, op: Op) -> Diagnostic {
-    let message = "integer arithmetic on the bits of an active floating-point number";
-    let function = &unit.functions[func];
-    let name = function.display_name();
-    Diagnostic::error(Code::FloatBits, message)
-        .in_function(name)
-        .at(unit.span(body.ops[op].loc), "here")
-        .help("compute with floating-point operations, or register a derivative for the function")
-}
-
 /// Returns true if the derivative can test the operand of a conversion: one integer of 64 bits.
 fn can_be_tested(unit: &Unit, body: &Body, op: Op) -> bool {
     matches!(unit.types.get(body.ty(body.operand(op, 0))), Type::Int(64))
@@ -289,6 +278,7 @@ struct Graph<'a> {
     facts: View<'a>,
     classes: &'a MemoryActivity,
     flow: &'a Flow,
+    /// Integers that may be bits of varied floats.
     bits: &'a HashSet<FlowNode>,
     edges: Vec<(u32, u32, BitTransfer)>,
     /// Bits of varied floats.

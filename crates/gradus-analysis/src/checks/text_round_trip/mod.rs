@@ -1,4 +1,4 @@
-//! Text round trips: `snprintf` writes a number, `strtod` reads it. Derivatives do not follow the number.
+//! Text round trips (GRD0040): `snprintf` writes a number, `strtod` reads it. Derivatives do not follow the number.
 //!
 //! A number read from text has a zero derivative, even if active outputs depend on it. If the same call
 //! graph writes active numbers as text, a diagnostic names each such read. The analysis cannot decide which
@@ -15,10 +15,14 @@
 //! `text_in_lists.rs` handles variadic wrappers, `text_digits.rs` numbers that the program assembles from
 //! digits.
 
+mod text_digits;
+mod text_in_lists;
+
 use crate::activity::flow_graph::Flow;
 use crate::activity::memory::MemoryActivity;
 use crate::call_graph::Callee;
-use crate::checks::{text_digits, text_in_lists};
+use crate::checks::finding::Finding;
+use crate::checks::request::RequestFacts;
 use crate::memory::value_accesses::{ValueAccess, value_accesses};
 use crate::points_to::alias_sets::{AliasSetId, CellRef, MemoryOrigin};
 use crate::view::View;
@@ -69,8 +73,9 @@ struct TextFlows<'u> {
     wanted_lists: HashSet<AliasSetId>,
 }
 
-/// Returns a warning for each such read. The pipeline turns the warning into an error unless it is allowed.
-pub(crate) fn findings(facts: View<'_>, classes: &MemoryActivity, flow: &Flow) -> Vec<Diagnostic> {
+/// Warns of reads of such numbers. The pipeline turns the warning into an error unless it is allowed.
+pub(super) fn check(request: &RequestFacts<'_>) -> Vec<Finding> {
+    let (facts, classes, flow) = (request.facts, request.classes, request.classes.flow());
     if is_planted(Mutant::NumbersThroughTextUnnoticed) {
         return Vec::new();
     }
@@ -115,7 +120,7 @@ pub(crate) fn findings(facts: View<'_>, classes: &MemoryActivity, flow: &Flow) -
         let read = ways.unknown_reads.iter().filter(handed);
         told.extend(read.map(|site| warning(facts, *site, *written)));
     }
-    told
+    told.into_iter().map(Finding::without_position).collect()
 }
 
 impl<'u> TextFlows<'u> {

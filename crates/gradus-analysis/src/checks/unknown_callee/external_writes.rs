@@ -5,7 +5,9 @@
 use crate::activity::memory::{MemoryActivity, ShadowPresence};
 use crate::call_graph::{CallSite, Callee};
 use crate::cfg::no_return::NoReturnRegions;
-use crate::checks::flang_advice::flang_advice;
+use crate::checks::finding::Finding;
+use crate::checks::request::RequestFacts;
+use crate::checks::unknown_callee::flang_advice::flang_advice;
 use crate::memory::value_accesses::{ValueAccess, value_accesses};
 use crate::points_to::alias_sets::{AliasSetId, MemoryOrigin};
 use crate::view::View;
@@ -18,7 +20,12 @@ const THREADS_REMEDY: &str = "use OpenMP, the functions of `gradus/parallel.h`, 
 
 /// Returns a diagnostic for each external function that may modify active memory, at its first call, and
 /// for each indirect call of a possibly external function.
-pub(crate) fn findings(facts: View<'_>, classes: &MemoryActivity) -> Vec<Diagnostic> {
+pub(crate) fn check(request: &RequestFacts<'_>) -> Vec<Finding> {
+    let list = diagnostics(request.facts, request.classes).into_iter();
+    list.map(Finding::without_position).collect()
+}
+
+fn diagnostics(facts: View<'_>, classes: &MemoryActivity) -> Vec<Diagnostic> {
     let mut list = false_statements(facts, classes);
     let Some(changed) =
         exported_active_variable(facts, classes).or_else(|| modified_by_callback(facts, classes))
@@ -35,7 +42,12 @@ pub(crate) fn findings(facts: View<'_>, classes: &MemoryActivity) -> Vec<Diagnos
             for callee in unseen(facts, classes, body, site) {
                 let harmless = !may_write_other_memory(facts.unit, body, site.op, callee);
                 if !harmless && (callee.is_none() || told.insert(callee)) {
-                    list.push(finding(facts.unit, (func, body, site.op), callee, &changed));
+                    list.push(diagnostic(
+                        facts.unit,
+                        (func, body, site.op),
+                        callee,
+                        &changed,
+                    ));
                 }
             }
         }
@@ -261,7 +273,7 @@ fn may_write_other_memory(unit: &Unit, body: &Body, op: Op, callee: Option<FuncI
     })
 }
 
-fn finding(
+fn diagnostic(
     unit: &Unit,
     at: (FuncId, &Body, Op),
     callee: Option<FuncId>,

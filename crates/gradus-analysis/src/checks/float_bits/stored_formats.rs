@@ -9,16 +9,17 @@
 //! Step 1 records the cells written by stores. Step 2 follows byte copies, whose cells may lie at any
 //! offset of the target. Step 3 checks each read of an active float.
 
-use crate::activity::memory::MemoryActivity;
 use crate::call_graph::Callee;
-use crate::checks::fraction;
+use crate::checks::finding::Finding;
+use crate::checks::float_bits::float_bits_diagnostic;
+use crate::checks::request::RequestFacts;
 use crate::memory::value_accesses::{ValueAccess, value_accesses};
 use crate::points_to::alias_sets::{AliasSetId, CellRef, MemoryOrigin};
 use crate::type_analysis::bit_ranges::kind_bytes;
 use crate::type_analysis::type_map::{BitRange, LaneKind};
 use crate::view::View;
 use gradus_ir::externals::{Effects, ExternalFn};
-use gradus_ir::{Body, Diagnostic, FloatKind, FuncId, Op};
+use gradus_ir::{Body, FloatKind, FuncId, Op};
 use std::collections::{HashMap, HashSet};
 
 /// A float in an alias set: offset in bytes, and format.
@@ -35,7 +36,8 @@ struct StoredFloats {
 }
 
 /// Refuses reads of active floats in a format that is never stored at the location.
-pub(crate) fn findings(facts: View<'_>, classes: &MemoryActivity) -> Vec<Diagnostic> {
+pub(crate) fn check(request: &RequestFacts<'_>) -> Vec<Finding> {
+    let (facts, classes) = (request.facts, request.classes);
     let stored = StoredFloats::of(facts);
     let mut found = Vec::new();
     for (func, body) in facts.closure.bodies(facts.unit) {
@@ -53,7 +55,8 @@ pub(crate) fn findings(facts: View<'_>, classes: &MemoryActivity) -> Vec<Diagnos
                 told |= matters && lanes.any(|lane| stored.has_other_format(facts, targets, *lane));
             });
             if told {
-                found.push(fraction::float_bits_diagnostic(facts.unit, func, body, op));
+                let error = float_bits_diagnostic(facts.unit, func, body, op);
+                found.push(Finding::without_position(error));
             }
         }
     }

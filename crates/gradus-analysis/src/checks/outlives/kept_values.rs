@@ -7,6 +7,8 @@
 
 use crate::activity::memory::{MemoryActivity, ShadowPresence};
 use crate::call_graph::Callee;
+use crate::checks::finding::Finding;
+use crate::checks::request::RequestFacts;
 use crate::memory::value_accesses::{ValueAccess, value_accesses};
 use crate::points_to::alias_sets::{AliasSetId, MemoryOrigin};
 use crate::view::View;
@@ -22,8 +24,9 @@ struct Accesses {
     stored: BTreeSet<AliasSetId>,
 }
 
-/// Returns a warning per variable.
-pub(super) fn findings(facts: View<'_>, classes: &MemoryActivity, root: FuncId) -> Vec<Diagnostic> {
+/// Warns of variables that keep values: one finding per variable.
+pub(crate) fn check(request: &RequestFacts<'_>) -> Vec<Finding> {
+    let (facts, classes) = (request.facts, request.classes);
     let kept: BTreeSet<AliasSetId> = facts
         .memory
         .alias_sets()
@@ -39,10 +42,11 @@ pub(super) fn findings(facts: View<'_>, classes: &MemoryActivity, root: FuncId) 
         kept,
         known: HashMap::new(),
     };
-    let found = walk.function(root);
+    let found = walk.function(request.root);
     let loads = found.early_loads.into_iter();
     loads
         .filter_map(|(class, site)| warning(facts, class, site))
+        .map(Finding::without_position)
         .collect()
 }
 

@@ -1,0 +1,70 @@
+//! Integer arithmetic on the bits of active floats (GRD0008).
+
+pub(super) mod arithmetic;
+pub(crate) mod fraction;
+pub(super) mod integer_stores;
+pub(super) mod integer_vectors;
+pub(super) mod stored_formats;
+pub(super) mod text_over_floats;
+
+use crate::activity::flow_graph;
+use crate::checks::finding::{Finding, at};
+use crate::checks::variant::VariantFacts;
+use gradus_ir::{Body, CastOp, Code, Diagnostic, FuncId, Op, OpKind, Unit};
+
+/// Returns the diagnostic for integer arithmetic on the bits of an active float.
+pub(crate) fn float_bits_diagnostic(unit: &Unit, func: FuncId, body: &Body, op: Op) -> Diagnostic {
+    let message = "integer arithmetic on the bits of an active floating-point number";
+    at(unit, func, body, op, Code::FloatBits, message)
+        .help("compute with floating-point operations, or register a derivative for the function")
+}
+
+/// Refuses active words that may be floats or addresses.
+pub(super) fn conflicting_words(variant: &VariantFacts<'_>) -> Vec<Finding> {
+    let words = variant.facts.words;
+    variant.at_ops(|op| {
+        let mut values = variant.active_results(op);
+        let is_refused = values.any(|value| words.is_conflicting(variant.func, value))
+            && !takes_integer_of_word(variant, op);
+        is_refused
+            .then(|| float_bits_diagnostic(variant.facts.unit, variant.func, variant.body, op))
+    })
+}
+
+/// Refuses floats that flow into a value otherwise used as an address: different paths leave a float or an address in
+/// one integer (Rust results of functions that may panic).
+pub(super) fn floats_as_addresses(variant: &VariantFacts<'_>) -> Vec<Finding> {
+    let (unit, body, func) = (variant.facts.unit, variant.body, variant.func);
+    let words = variant.facts.words;
+    variant.at_ops(|op| {
+        let mut found = false;
+        flow_graph::value_flows(unit, body, op, |from, to| {
+            found |= words.is_conflicting(func, to)
+                && !words.carries_float(func, to)
+                && words.carries_float(func, from)
+                && variant.activity.varied(from);
+        });
+        let is_refused = found && !takes_integer_of_word(variant, op);
+        is_refused.then(|| float_bits_diagnostic(unit, func, body, op))
+    })
+}
+
+/// Returns true if a cast takes the lower half of a word of run-time kind, which counts as an integer.
+fn takes_integer_of_word(variant: &VariantFacts<'_>, op: Op) -> bool {
+    let body = variant.body;
+    let OpKind::Cast(CastOp::Trunc) = body.kind(op) else {
+        // Not an error: the op takes the whole word.
+        return false;
+    };
+    let bits = (variant.facts.unit.types).int_bits(body.ty(body.result(op)));
+    let loads = std::iter::successors(body.def_op(body.operand(op, 0)), |at| {
+        let is_cast = matches!(body.kind(*at), OpKind::Cast(CastOp::BitCast));
+        let from = is_cast.then(|| body.operand(*at, 0));
+        from.and_then(|from| body.def_op(from))
+    });
+    bits.is_some_and(|bits| bits <= 32)
+        && loads.last().is_some_and(|load| {
+            let site = (variant.func, load);
+            variant.classes.may_be_integer_word(variant.facts, site)
+        })
+}
