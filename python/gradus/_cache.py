@@ -13,6 +13,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -32,6 +33,9 @@ def folder() -> Path:
 def clear() -> None:
     """Removes all entries. Loaded functions stay valid."""
     shutil.rmtree(folder(), ignore_errors=True)
+    # The folder of the command's own files stays if the command keeps any.
+    with suppress(OSError):
+        folder().parent.rmdir()
 
 
 @lru_cache(maxsize=8)

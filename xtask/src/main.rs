@@ -6,6 +6,7 @@
 
 mod adbench;
 mod area;
+mod bare;
 mod bench;
 mod course;
 mod demo;
@@ -124,6 +125,12 @@ const COMMANDS: &[Command] = &[
         arguments: "[--from FOLDER]",
         summary: "build a release: install tree, tarball, Debian package",
         run: dist::run,
+    },
+    Command {
+        name: "bare",
+        arguments: "[PACKAGE …]",
+        summary: "install every package in a bare Debian system: time to the first gradient, removal",
+        run: bare::run,
     },
     Command {
         name: "docs",

@@ -10,13 +10,13 @@ use std::path::Path;
 use std::process::Command;
 
 /// Required file or program.
-struct Need {
+pub struct Need {
     /// Debian package.
-    package: &'static str,
+    pub package: &'static str,
     /// Purpose, for messages.
-    purpose: &'static str,
+    pub purpose: &'static str,
     /// Returns whether the dependency is present.
-    present: fn() -> bool,
+    pub present: fn() -> bool,
 }
 
 const NEEDS: &[Need] = &[
@@ -126,7 +126,15 @@ const NEEDS: &[Need] = &[
 /// # Errors
 /// Fails if a missing dependency cannot be installed; the failure lists all missing packages.
 pub fn run(_: &[String]) -> Outcome<()> {
-    let missing: Vec<&Need> = NEEDS.iter().filter(|need| !(need.present)()).collect();
+    install(NEEDS)
+}
+
+/// Installs the missing ones of these dependencies.
+///
+/// # Errors
+/// Fails if a missing dependency cannot be installed; the failure lists all missing packages.
+pub fn install(needs: &[Need]) -> Outcome<()> {
+    let missing: Vec<&Need> = needs.iter().filter(|need| !(need.present)()).collect();
     if missing.is_empty() {
         return Ok(());
     }
@@ -153,7 +161,7 @@ pub fn run(_: &[String]) -> Outcome<()> {
             "{failure}; if Debian's package lists lack LLVM 22, add LLVM's Debian repository, then try again"
         ))
     })?;
-    match NEEDS.iter().find(|need| !(need.present)()) {
+    match needs.iter().find(|need| !(need.present)()) {
         None => Ok(()),
         Some(need) => Err(Failure::new(format!(
             "{} is installed, but {} is missing",

@@ -1,5 +1,6 @@
-//! Paths of the clone: the root and the build folder; cargo and the reference clang.
+//! Paths of the clone: the root and the build folder; folders to remove; cargo and the reference clang.
 
+use crate::process::Outcome;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -37,4 +38,17 @@ pub fn cargo() -> Command {
 /// Returns the reference clang of all measurements: `GRADUS_CLANG`, else `clang-22`.
 pub fn clang() -> String {
     std::env::var("GRADUS_CLANG").unwrap_or_else(|_| "clang-22".into())
+}
+
+/// Removes a folder that may be absent.
+///
+/// # Errors
+/// Fails if the folder stays.
+pub fn remove(folder: &Path) -> Outcome<()> {
+    match std::fs::remove_dir_all(folder) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+            Err(format!("cannot remove {}: {e}", folder.display()).into())
+        }
+        _ => Ok(()),
+    }
 }

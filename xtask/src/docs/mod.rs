@@ -12,7 +12,7 @@ mod links;
 
 use crate::process::{self, Failure, Outcome};
 use crate::tidy::{chapters, tree};
-use crate::{dist, workspace};
+use crate::workspace;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -39,7 +39,7 @@ pub fn run(arguments: &[String]) -> Outcome<()> {
         return Err(Failure::new("usage: cargo xtask docs"));
     }
     let book = workspace::target().join("docs");
-    dist::remove(&book)?;
+    workspace::remove(&book)?;
     copy(&workspace::root(), &book)?;
     let mut build = Command::new(mdbook()?);
     build.arg("build").arg(&book).env("MDBOOK_LOG", "warn");
@@ -89,7 +89,7 @@ fn mdbook() -> Outcome<PathBuf> {
         "--root",
     ]);
     process::show(install.arg(&tools))?;
-    dist::remove(&build)?;
+    workspace::remove(&build)?;
     Ok(installed)
 }
 
