@@ -89,5 +89,6 @@ mod unknown_callees;
 mod untouched_functions;
 mod variadic_functions;
 mod word_conflicts;
+mod word_moves;
 mod worker_sleep;
 mod x86_intrinsics;
