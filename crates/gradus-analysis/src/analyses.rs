@@ -46,6 +46,25 @@ pub enum Verification {
     Recompute,
 }
 
+/// What points-to analysis assumes of a program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Aliasing {
+    /// Nothing, unless the analysis is too much work otherwise ([`AliasSets::of`]).
+    #[default]
+    Any,
+    /// The aliasing rules of its language ([`AliasSets::by_aliasing_rules`]).
+    Rules,
+}
+
+impl Aliasing {
+    fn alias_sets(self, unit: &Unit, closure: &CallGraph) -> AliasSets {
+        match self {
+            Aliasing::Any => AliasSets::of(unit, closure),
+            Aliasing::Rules => AliasSets::by_aliasing_rules(unit, closure),
+        }
+    }
+}
+
 /// Cached call graphs, effects and alias sets of the bodies of a compilation.
 ///
 /// The facts of a unit have a stamp that no other unit shares, except copies. An answer is therefore never reused for
@@ -53,6 +72,7 @@ pub enum Verification {
 #[derive(Debug, Default)]
 pub struct Analyses {
     verification: Verification,
+    aliasing: Aliasing,
     call_graphs: VecDeque<Entry<Vec<FuncId>, CallGraph>>,
     effects: VecDeque<Entry<Rc<CallGraph>, Effects>>,
     alias_sets: VecDeque<Entry<Rc<CallGraph>, AliasSets>>,
@@ -69,9 +89,10 @@ struct Entry<Key, Answer> {
 
 impl Analyses {
     /// Creates a manager without answers.
-    pub fn new(verification: Verification) -> Analyses {
+    pub fn new(verification: Verification, aliasing: Aliasing) -> Analyses {
         Analyses {
             verification,
+            aliasing,
             ..Analyses::default()
         }
     }
@@ -136,13 +157,13 @@ impl Analyses {
         if let Some(known) = find(&mut self.alias_sets, is_valid) {
             let known = known.with_types_of(unit);
             if self.verification == Verification::Recompute
-                && *known != AliasSets::of(unit, closure)
+                && *known != self.aliasing.alias_sets(unit, closure)
             {
                 self.report("alias sets", unit, closure.roots());
             }
             return known;
         }
-        let answer = Rc::new(AliasSets::of(unit, closure));
+        let answer = Rc::new(self.aliasing.alias_sets(unit, closure));
         let dependencies = Dependencies::of_alias_sets(unit, closure);
         let entry = Entry {
             key: Rc::clone(closure),
@@ -151,6 +172,12 @@ impl Analyses {
         };
         add(&mut self.alias_sets, entry, ALIAS_SETS_MAX);
         answer
+    }
+
+    /// Returns true if some cached alias sets assume nothing of the program.
+    pub fn may_assume_more(&self) -> bool {
+        let mut known = self.alias_sets.iter().map(|entry| &entry.answer);
+        known.any(|sets| !sets.assumes_aliasing_rules())
     }
 
     /// Removes and returns the internal errors on cached answers that differed from new ones.

@@ -252,3 +252,71 @@ double upper_halves(const double *x, int n)
     free(v);
     return s;
 }
+/* Tagged numbers by value: arguments, results and callbacks take the union in an integer register. */
+struct tagged {
+    int kind;
+    union { double number; long index; } u;
+};
+__attribute__((noinline)) static struct tagged tagged(double x, int i)
+{
+    struct tagged r;
+    r.kind = i % 3 != 0;
+    if (r.kind)
+        r.u.number = x;
+    else
+        r.u.index = i;
+    return r;
+}
+__attribute__((noinline)) static struct tagged squared(struct tagged a, double x)
+{
+    struct tagged r;
+    r.kind = 1;
+    r.u.number = a.kind ? a.u.number * a.u.number + x : (double)a.u.index * x;
+    return r;
+}
+__attribute__((noinline)) static struct tagged counted(struct tagged a, double x)
+{
+    struct tagged r;
+    r.kind = 0;
+    r.u.index = a.kind ? 7 : 3;
+    return r;
+}
+double returned(const double *x, int n)
+{
+    struct tagged a[16];
+    for (int i = 0; i < n; i++)
+        a[i] = tagged(x[i] * x[i], i);
+    double s = 0;
+    for (int i = 0; i < n; i++)
+        s += (a[i].kind ? a[i].u.number : (double)a[i].u.index) * x[i];
+    return s;
+}
+double passed(const double *x, int n)
+{
+    struct tagged (*steps[2])(struct tagged, double) = {squared, counted};
+    struct tagged a = tagged(x[0], 1);
+    double s = 0;
+    for (int i = 0; i < n; i++) {
+        a = steps[i % 3 == 1](a, x[i]);
+        s += a.kind ? a.u.number * x[i] : (double)a.u.index;
+    }
+    return s;
+}
+double returned_bits(const double *x, int n)
+{
+    double s = 0;
+    for (int i = 0; i < n; i++) {
+        struct tagged a = tagged(x[i], i);
+        s += (double)a.u.index * 1e-15;
+    }
+    return s;
+}
+double returned_halves(const double *x, int n)
+{
+    double s = 0;
+    for (int i = 0; i < n; i++) {
+        struct tagged a = tagged(x[i], i);
+        s += (double)(a.u.index >> 20) * 1e-10;
+    }
+    return s;
+}

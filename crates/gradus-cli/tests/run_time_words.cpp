@@ -122,3 +122,21 @@ extern "C" double members(const double *x, int n)
     }
     return sum;
 }
+/* Variants of integers and numbers, by value. */
+using Number = std::variant<double, long>;
+static Number counted_or(double x, int i)
+{
+    if (i % 3)
+        return Number(x * x);
+    return Number(long(i));
+}
+extern "C" double integer_variants(const double *x, int n)
+{
+    std::vector<Number> a;
+    for (int i = 0; i < n; i++)
+        a.push_back(counted_or(x[i], i));
+    double s = 0;
+    for (int i = 0; i < n; i++)
+        s += (a[i].index() == 0 ? std::get<0>(a[i]) : double(std::get<1>(a[i]))) * x[i];
+    return s;
+}

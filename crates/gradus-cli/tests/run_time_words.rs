@@ -6,7 +6,7 @@ use std::process::Command;
 const C: &str = include_str!("run_time_words.c");
 const CPP: &str = include_str!("run_time_words.cpp");
 /// Functions of the C program with derivatives.
-const NAMES: [&str; 10] = [
+const NAMES: [&str; 12] = [
     "tree",
     "block",
     "moved",
@@ -17,6 +17,8 @@ const NAMES: [&str; 10] = [
     "named",
     "converted",
     "chosen",
+    "returned",
+    "passed",
 ];
 const LEVELS: [&str; 4] = ["-O0", "-O1", "-O2", "-O3"];
 
@@ -38,7 +40,13 @@ fn words_of_several_kinds_in_cplusplus() {
     write(&at, "p.cpp", CPP);
     for level in LEVELS {
         for name in [
-            "stages", "variants", "casts", "members", "guarded", "unrolled",
+            "stages",
+            "variants",
+            "integer_variants",
+            "casts",
+            "members",
+            "guarded",
+            "unrolled",
         ] {
             let flags = format!("-std=c++20 {level}");
             let command = format!("check p.cpp -f {name} --arg x=rand(5) --arg n=5 -- {flags}");
@@ -153,21 +161,23 @@ fn converted_bits_of_numbers_are_reported() {
     let at = folder("run_time_words_bits");
     write(&at, "p.c", C);
     for level in LEVELS {
-        for name in ["logarithms", "upper_halves"] {
+        for name in ["logarithms", "upper_halves", "returned_halves"] {
             refuses(
                 &at,
                 &format!("grad p.c -f {name} -o p.o -- {level}"),
                 "GRD0008",
             );
         }
-        let said = refuses(
-            &at,
-            &format!("check p.c -f bits --arg x=rand(5) --arg n=5 -- {level}"),
-            "GRD0028",
-        );
-        assert!(
-            said.contains("converts the bits of a number"),
-            "{level}: {said}"
-        );
+        for name in ["bits", "returned_bits"] {
+            let said = refuses(
+                &at,
+                &format!("check p.c -f {name} --arg x=rand(5) --arg n=5 -- {level}"),
+                "GRD0028",
+            );
+            assert!(
+                said.contains("converts the bits of a number"),
+                "{level}: {said}"
+            );
+        }
     }
 }

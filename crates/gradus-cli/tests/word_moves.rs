@@ -32,7 +32,6 @@ fn bits_that_become_numbers_are_refused() {
     let at = folder("word_moves_refused");
     write(&at, "p.c", C);
     let names = [
-        "union_to_array",
         "bytes_to_array",
         "array_to_array",
         "after_a_maximum",
@@ -47,5 +46,15 @@ fn bits_that_become_numbers_are_refused() {
                 "GRD0008",
             );
         }
+        // The union holds integers, too: only the run tells.
+        let said = refuses(
+            &at,
+            &format!("check p.c -f union_to_array --arg x=rand(5) --arg n=5 -- {level}"),
+            "GRD0028",
+        );
+        assert!(
+            said.contains("converts the bits of a number"),
+            "{level}: {said}"
+        );
     }
 }

@@ -10,7 +10,7 @@ use crate::wire::progress::Progress;
 use crate::wire::reply::{Dump, Outcome, Output, Timing};
 use crate::wire::report::Report;
 use crate::{Allowance, Reply, Request};
-use gradus_analysis::{Analyses, Pass, Verification};
+use gradus_analysis::{Aliasing, Analyses, Pass, Verification};
 use gradus_ir::{Code, Diagnostic, Severity, SourceSpan, Unit};
 use gradus_llvm::Host;
 use gradus_raise::Raised;
@@ -56,6 +56,7 @@ pub(crate) struct Run<'a> {
 impl<'a> Run<'a> {
     pub(crate) fn new(
         request: &'a Request,
+        aliasing: Aliasing,
         clock: &'a mut dyn FnMut() -> u64,
         progress: &'a mut dyn FnMut(&Progress),
     ) -> Self {
@@ -64,10 +65,13 @@ impl<'a> Run<'a> {
             reply: Reply::default(),
             early_outputs: Vec::new(),
             raised: Raised::default(),
-            analyses: Analyses::new(match request.options.verify_each {
-                true => Verification::Recompute,
-                false => Verification::Off,
-            }),
+            analyses: Analyses::new(
+                match request.options.verify_each {
+                    true => Verification::Recompute,
+                    false => Verification::Off,
+                },
+                aliasing,
+            ),
             ad_options: gradus_ad::Options::default(),
             is_serial: false,
             clock,

@@ -274,10 +274,26 @@ fn exit_error(limits: &Limits, end: &ChildOutcome) -> Diagnostic {
         diagnostic = diagnostic
             .note("the system killed the process: the machine may have run out of memory");
     }
-    for line in said.lines().filter(|l| !l.trim().is_empty()).take(8) {
+    for line in own_lines(&said).into_iter().take(12) {
         diagnostic = diagnostic.note(line.to_string());
     }
     diagnostic
+}
+
+/// Returns what the process printed, without blank lines, and of a backtrace the lines of Gradus's sources alone.
+fn own_lines(said: &str) -> Vec<&str> {
+    let mut own = Vec::new();
+    let mut frames = false;
+    for line in said.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let number = line.split(": ").next().unwrap_or_default();
+        frames |= number.parse::<u32>().is_ok();
+        if !frames {
+            own.push(line);
+        } else if let Some((at, _)) = line.match_indices("crates/gradus").next() {
+            own.push(&line[at..]);
+        }
+    }
+    own
 }
 
 /// Returns the diagnostic with the path of a reproducer.

@@ -84,6 +84,7 @@ pub struct BodyFacts<'a> {
     active: Vec<bool>,
     shadows: Vec<ShadowState>,
     float_bit_ranges: HashMap<Value, Vec<FloatBitRange>>,
+    aggregate_floats: HashMap<Value, Vec<FloatBitRange>>,
     pointer_bit_ranges: HashSet<Value>,
     shadowed_globals: HashSet<GlobalId>,
     stable_loads: HashSet<Op>,
@@ -93,6 +94,7 @@ pub struct BodyFacts<'a> {
     integer_stores: HashSet<Op>,
     converted_numbers: HashSet<Op>,
     tested_conversions: HashSet<Op>,
+    tested_names: HashSet<Op>,
     deferred_frees: HashMap<Op, Op>,
     /// Per allocation with a deferred free: the addresses in a block that holds no pointers.
     private_block_addresses: HashMap<Op, HashSet<Value>>,
@@ -158,6 +160,10 @@ impl BodyFacts<'_> {
             .copied()
             .unwrap_or_default()
     }
+    /// Returns the floats in an aggregate, also those in members of integer type; `None` for other values.
+    pub fn aggregate_floats(&self, value: Value) -> Option<&[FloatBitRange]> {
+        self.aggregate_floats.get(&value).map(Vec::as_slice)
+    }
     /// Returns the floats in the bit ranges of an integer; `None` for other values.
     pub fn float_bit_ranges(&self, value: Value) -> Option<&[FloatBitRange]> {
         self.float_bit_ranges.get(&value).map(Vec::as_slice)
@@ -166,6 +172,7 @@ impl BodyFacts<'_> {
     pub fn holds_float(&self, unit: &Unit, value: Value) -> bool {
         crate::variant::carries_float(unit, self.body.ty(value))
             || self.float_bit_ranges.contains_key(&value)
+            || self.aggregate_floats.contains_key(&value)
     }
     /// Returns true if all floats of a value are doubles.
     pub fn holds_doubles(&self, unit: &Unit, value: Value) -> bool {
@@ -196,6 +203,11 @@ impl BodyFacts<'_> {
     /// Returns true for a conversion of a word of run-time kind: the derivative tests for an integer.
     pub fn is_tested_conversion(&self, op: Op) -> bool {
         self.tested_conversions.contains(&op)
+    }
+    /// Returns true for a conversion of an integer by name, from memory that also holds floats: the derivative tests for
+    /// an integer.
+    pub fn is_tested_name(&self, op: Op) -> bool {
+        self.tested_names.contains(&op)
     }
     /// Returns true if the reversed store of `value` clears the shadow: the value is a pointer, and floats were there
     /// before.

@@ -4,10 +4,9 @@
 use crate::variant::{ArgActivity, ResultActivity};
 use gradus_analysis::{
     Activity, AliasSets, Analyses, CallGraph, Effects, MemoryActivity, ShadowState, TbaaConflicts,
-    TornWrites, TypeMap, converted_words, request_findings, stores_of_converted_numbers,
+    TornWrites, TypeMap, request_findings,
 };
-use gradus_ir::{Diagnostic, FuncId, GlobalId, Op, Severity, Unit};
-use std::collections::HashSet;
+use gradus_ir::{Diagnostic, FuncId, GlobalId, Severity, Unit};
 use std::rc::Rc;
 
 /// The function to differentiate, with the activity of arguments and result.
@@ -31,10 +30,6 @@ pub struct ProgramFacts {
     pub(crate) effects: Rc<Effects>,
     pub(crate) classes: MemoryActivity,
     pub(crate) thrown: TornWrites,
-    /// Conversions of words of run-time kind, which must be integers.
-    pub(crate) converted_words: HashSet<(FuncId, Op)>,
-    /// Stores of integers that depend on an active float by a conversion.
-    pub(crate) converted_numbers: HashSet<(FuncId, Op)>,
     warnings: Vec<Diagnostic>,
 }
 
@@ -70,14 +65,10 @@ impl ProgramFacts {
         if findings.iter().any(|f| f.severity == Severity::Error) {
             return Err(findings);
         }
-        let converted_words = converted_words(view, &classes);
-        let converted_numbers = stores_of_converted_numbers(view, &classes);
         let thrown = TornWrites::of(view, &classes, &effects);
         Ok(ProgramFacts {
             closure,
             thrown,
-            converted_words,
-            converted_numbers,
             memory,
             retyped,
             memory_cells: words,

@@ -263,6 +263,7 @@ impl<'a, 'f, 'u, 'p> ForwardPass<'a, 'f, 'u, 'p> {
             }
             _ => {
                 self.clone_plain(op);
+                self.test_converted_name(op);
                 self.emit_shadow_and_tangent(op);
                 self.fill_snapshot(op);
             }

@@ -3,6 +3,7 @@
 use super::ForwardPass;
 use crate::calculus;
 use crate::emit::builder::{Lanes, MemorySpace};
+use crate::shadow::integer_words::TestedConversion;
 use crate::shadow::{indirect_calls, integer_words, tangent_ops};
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{BinaryOp, CastOp, Code, Diagnostic, IntPredicate, Op, OpKind, Value};
@@ -29,7 +30,11 @@ impl ForwardPass<'_, '_, '_, '_> {
                 self.clone_on_companions(op, &[0, 1]);
             }
             OpKind::Load(_) => self.load_companion(op),
-            OpKind::Cast(_) if self.facts.is_tested_conversion(op) => self.convert_word(op),
+            OpKind::Cast(_)
+                if self.facts.is_tested_conversion(op) || self.facts.is_tested_name(op) =>
+            {
+                self.convert_word(op);
+            }
             OpKind::Cast(CastOp::IntToPtr) if !self.facts.has_shadow(body.operand(op, 0)) => {
                 self.from_integer(op);
             }
@@ -72,6 +77,21 @@ impl ForwardPass<'_, '_, '_, '_> {
         let tangent = b.select(is_integer, zero, nan);
         let lanes = Lanes::from_elem(tangent, self.facts.width);
         self.companions.insert(result, lanes);
+    }
+
+    /// Emits the test of a conversion of an integer by name, from memory that also holds floats.
+    pub(super) fn test_converted_name(&mut self, op: Op) {
+        if !self.facts.is_tested_name(op) {
+            return;
+        }
+        let word = self.value(self.facts.body.operand(op, 0));
+        let ty = self.out.body.ty(word);
+        let bits = self.out.unit.types.int_bits(ty).unwrap_or(64);
+        let test =
+            integer_words::integer_test_function(self.out.unit, TestedConversion::Name(bits));
+        let mut b = self.out.build();
+        let is_used = b.bool(true);
+        b.call(test, &[word, is_used]);
     }
 
     /// Emits the op on the shadows or tangents of some operands.

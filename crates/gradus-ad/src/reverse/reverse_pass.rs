@@ -13,6 +13,7 @@ use crate::emit::builder::{DerivativeBuilder, Lanes};
 use crate::reverse::region_map::RegionMap;
 use crate::reverse::restore::Recall;
 use crate::reverse::select_guards::Guards;
+use crate::shadow::integer_words::TestedConversion;
 use crate::shadow::{integer_words, tangent_ops};
 use crate::variant::Variant;
 use gradus_ir::mutant::{Mutant, is_planted};
@@ -217,7 +218,11 @@ impl<'a, 'f, 'u, 'p> ReversePass<'a, 'f, 'u, 'p> {
                 let finding = self.facts.unhandled_region_error(self.out.unit, op);
                 self.findings.push(finding);
             }
-            OpKind::Cast(_) if self.facts.is_tested_conversion(op) => self.undo_conversion(op),
+            OpKind::Cast(_)
+                if self.facts.is_tested_conversion(op) || self.facts.is_tested_name(op) =>
+            {
+                self.undo_conversion(op);
+            }
             OpKind::Binary(_) if is_planted(Mutant::AdjointNotEmitted) => {}
             _ => self.undo_by_rule(op),
         }
@@ -315,8 +320,12 @@ impl<'a, 'f, 'u, 'p> ReversePass<'a, 'f, 'u, 'p> {
             // Not an error: no adjoint was accumulated, and it is zero.
             return;
         };
+        if !self.facts.is_tested_conversion(op) {
+            // Not an error: the forward pass has tested the operand.
+            return;
+        }
         let word = self.primal(word);
-        let test = integer_words::integer_test_function(self.out.unit);
+        let test = integer_words::integer_test_function(self.out.unit, TestedConversion::Word);
         for seed in seeds {
             let ty = self.out.body.ty(seed);
             let zero = self.out.build().zero(ty);

@@ -17,8 +17,26 @@ const FLOAT_CHANGED: &str =
 
 const FLOAT_CONVERTED: &str = "gradus: error[GRD0008]: the program converts the bits of a number, or an integer beyond 2^52, from a union\n";
 
-/// Integers of a smaller magnitude have the bits of a subnormal `double` or of a NaN.
-const INTEGER_END: i64 = 1 << 52;
+const FLOAT_CONVERTED_BY_NAME: &str = "gradus: error[GRD0008]: the program converts the bits of a number, or an integer beyond 2^23, from memory that holds numbers, too\n";
+const DOUBLE_CONVERTED_BY_NAME: &str = "gradus: error[GRD0008]: the program converts the bits of a number, or an integer beyond 2^52, from memory that holds numbers, too\n";
+
+/// A conversion that an integer test guards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TestedConversion {
+    /// A word of run-time kind.
+    Word,
+    /// An integer of this many bits that the program loads by its name, from memory that also holds floats.
+    Name(u32),
+}
+
+/// Returns the integer from which on integers have the bits of normal floats of `bits` bits. Integers of a smaller magnitude
+/// have the bits of a subnormal float or of a NaN.
+fn integer_end(bits: u32) -> i64 {
+    match bits {
+        32 => 1 << 23,
+        _ => 1 << 52,
+    }
+}
 
 /// The bits of a quiet NaN.
 const NAN_BITS: i64 = 0x7ff8_0000_0000_0000;
@@ -103,14 +121,17 @@ fn integer_store_function(unit: &mut Unit, how: IntegerStore, bits: StoredBits) 
 }
 
 /// Returns the function `(word, is_used)` that ends the program if a word that is used as an integer is none.
-pub fn integer_test_function(unit: &mut Unit) -> FuncId {
-    let name = "__gradus1_integer_of_word";
-    if let Some(func) = unit.function(name) {
+pub fn integer_test_function(unit: &mut Unit, of: TestedConversion) -> FuncId {
+    let (name, bits) = match of {
+        TestedConversion::Word => ("__gradus1_integer_of_word".to_owned(), 64),
+        TestedConversion::Name(bits) => (format!("__gradus1_integer_of_{bits}_bits"), bits),
+    };
+    if let Some(func) = unit.function(&name) {
         return func;
     }
-    let (long, bool, void) = (unit.types.int(64), unit.types.int(1), unit.types.void());
-    let ty = unit.types.func(void, vec![long, bool]);
-    let mut body = Body::new(&[long, bool]);
+    let (word, bool, void) = (unit.types.int(bits), unit.types.int(1), unit.types.void());
+    let ty = unit.types.func(void, vec![word, bool]);
+    let mut body = Body::new(&[word, bool]);
     let b = &mut Builder::new(unit, &mut body);
     let (word, is_used, no) = (b.body.params()[0], b.body.params()[1], b.bool(false));
     let is_integer = is_small_integer(b, word);
@@ -119,16 +140,22 @@ pub fn integer_test_function(unit: &mut Unit) -> FuncId {
     let back = b.set_insertion_end(no);
     b.yield_(&[]);
     b.set_insertion_end(yes);
-    emit_stop(b, FLOAT_CONVERTED);
+    let message = match of {
+        TestedConversion::Word => FLOAT_CONVERTED,
+        TestedConversion::Name(32) => FLOAT_CONVERTED_BY_NAME,
+        TestedConversion::Name(_) => DOUBLE_CONVERTED_BY_NAME,
+    };
+    emit_stop(b, message);
     b.restore_insertion_point(back);
     b.return_(None);
-    unit.define(name.to_owned(), ty, Linkage::LinkOnceOdr, body)
+    unit.define(name, ty, Linkage::LinkOnceOdr, body)
 }
 
-/// Emits the test of a word for an integer of small magnitude: the bits of a normal `double` lie beyond
-/// [`INTEGER_END`].
+/// Emits the test of a word for an integer of small magnitude: the bits of a normal float lie beyond [`integer_end`].
 pub fn is_small_integer(b: &mut Builder<'_>, word: Value) -> Value {
-    let (end, count) = (b.i64(INTEGER_END), b.i64(2 * INTEGER_END));
+    let ty = b.body.ty(word);
+    let first = integer_end(b.unit.types.int_bits(ty).unwrap_or(64));
+    let (end, count) = (b.int(ty, first.into()), b.int(ty, (2 * first).into()));
     let distance = b.add(word, end);
     b.icmp(IntPredicate::Ult, distance, count)
 }

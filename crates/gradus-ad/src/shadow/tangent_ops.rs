@@ -83,7 +83,55 @@ fn add(
     if let Some(lanes) = facts.float_bit_ranges(of).map(<[FloatBitRange]>::to_vec) {
         return add_bit_ranges(out, &lanes, a, b);
     }
-    add_typed(out, ty, a, b)
+    match facts.aggregate_floats(of).map(<[FloatBitRange]>::to_vec) {
+        Some(lanes) => add_aggregates(out, &lanes, (ty, 0), a, b),
+        None => add_typed(out, ty, a, b),
+    }
+}
+
+/// Emits the member-wise sum of two adjoints of type `ty`, which begins at bit `start` of an aggregate with floats at
+/// `lanes`. Floats in members of integer type count. The recursion depth is the nesting of types.
+fn add_aggregates(
+    out: &mut DerivativeBuilder<'_>,
+    lanes: &[FloatBitRange],
+    (ty, start): (TypeId, u32),
+    a: Value,
+    b: Value,
+) -> Value {
+    if is_zero(out, a) || is_zero(out, b) {
+        return if is_zero(out, a) { b } else { a };
+    }
+    let count = match *out.unit.types.get(ty) {
+        Type::Struct { ref fields, .. } => fields.len() as u64,
+        Type::Array { len, .. } => len,
+        Type::Int(bits) => {
+            let own = lanes
+                .iter()
+                .filter(|lane| (start..start + bits).contains(&lane.start_bit));
+            let own: Vec<FloatBitRange> = own
+                .map(|lane| FloatBitRange {
+                    start_bit: lane.start_bit - start,
+                    kind: lane.kind,
+                })
+                .collect();
+            return match own.is_empty() {
+                true => a,
+                false => add_bit_ranges(out, &own, a, b),
+            };
+        }
+        _ => return add_typed(out, ty, a, b),
+    };
+    let mut sum = a;
+    for part in 0..count {
+        let offset = out.unit.layout.field_offset_bytes(out.unit, ty, part) as u32 * 8;
+        let part = part as u32;
+        let x = out.build().extract(a, &[part]);
+        let y = out.build().extract(b, &[part]);
+        let member = (out.body.ty(x), start + offset);
+        let total = add_aggregates(out, lanes, member, x, y);
+        sum = out.build().insert(sum, total, &[part]);
+    }
+    sum
 }
 
 /// Emits the member-wise sum of two adjoints of type `ty`.

@@ -11,7 +11,8 @@
 
 use crate::activity::exception_objects;
 use crate::activity::flow_graph::{Flow, FlowNode};
-use crate::activity::integer_words::{IntegerCells, integer_cells};
+use crate::activity::fraction_bits::FractionBits;
+use crate::activity::integer_words::IntegerWords;
 use crate::activity::partial_floats::{FloatBitNodes, is_partial_float};
 use crate::activity::shadow_groups::ShadowGroups;
 use crate::call_graph::Callee;
@@ -118,7 +119,8 @@ pub struct MemoryActivity {
     group_provenance: Vec<SetProvenance>,
     /// The integers that may hold bits of varied floats.
     float_bits: HashSet<FlowNode>,
-    integer_cells: IntegerCells,
+    integer_words: IntegerWords,
+    fraction_bits: FractionBits,
     /// The alias sets reachable from a result with a shadow.
     returned: BTreeSet<AliasSetId>,
     frees: HashMap<AliasSetId, Vec<(FuncId, Op)>>,
@@ -219,9 +221,10 @@ impl MemoryActivity {
         found.touching_globals = functions_touching_globals(facts, &found);
         found.handlers_only_read = exception_objects::handlers_are_read_only(facts);
         found.float_bits = bits.all.into_iter().collect();
-        found.integer_cells = integer_cells(facts, &found);
+        found.integer_words = IntegerWords::of(facts, &found);
         found.returned = returned;
         found.provenance = sources;
+        found.fraction_bits = FractionBits::of(facts, &found);
         found
     }
 
@@ -357,8 +360,26 @@ impl MemoryActivity {
         let node = self.flow.value_node(func, value);
         node.is_some_and(|node| self.float_bits.contains(&node))
     }
-    pub(super) fn receives_integers(&self, cell: (AliasSetId, i64)) -> bool {
-        self.integer_cells.contains(&cell)
+    pub(super) fn integer_words(&self) -> &IntegerWords {
+        &self.integer_words
+    }
+    /// Returns what happens to fraction bits of varied floats.
+    pub(crate) fn fraction_bits(&self) -> &FractionBits {
+        &self.fraction_bits
+    }
+    /// Returns the conversions to floats of words of run-time kind. The derivative tests that the operand is an integer
+    /// where it has an adjoint.
+    pub fn converted_words(&self) -> &HashSet<(FuncId, Op)> {
+        self.fraction_bits.converted_words()
+    }
+    /// Returns the conversions to floats of integers by name, from memory in which the program stores floats, too. The
+    /// derivative tests that the operand is an integer.
+    pub fn converted_names(&self) -> &HashSet<(FuncId, Op)> {
+        self.fraction_bits.converted_names()
+    }
+    /// Returns the stores of integers that depend on an active float by a conversion.
+    pub fn stores_of_converted_numbers(&self) -> &HashSet<(FuncId, Op)> {
+        self.fraction_bits.stores_of_converted()
     }
     /// Returns the nodes of integers that may hold bits of varied floats.
     pub(crate) fn float_bit_nodes(&self) -> &HashSet<FlowNode> {

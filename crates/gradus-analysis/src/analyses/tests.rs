@@ -1,6 +1,6 @@
 //! Tests of the cache: an answer is reused exactly as long as nothing that it depends on changes.
 
-use super::{Analyses, Verification};
+use super::{Aliasing, Analyses, Verification};
 use crate::Extent;
 use gradus_ir::{Attr, AttrValue, Body, Builder, FuncId, Type, Unit, parse};
 use std::rc::Rc;
@@ -40,7 +40,7 @@ fn edit(unit: &mut Unit, name: &str) {
 fn reuses(root: &str, change: impl FnOnce(&mut Unit)) -> (bool, bool) {
     let mut unit = unit();
     let roots = [func(&unit, root)];
-    let mut analyses = Analyses::new(Verification::Recompute);
+    let mut analyses = Analyses::new(Verification::Recompute, Aliasing::Any);
     let graph = analyses.call_graph(&unit, &roots);
     let effects = analyses.effects(&unit, &roots);
     change(&mut unit);
@@ -124,7 +124,7 @@ fn statements_of_the_program_are_dependencies() {
 fn an_answer_without_a_body_is_not_reused_with_it() {
     let mut unit = unit();
     let (root, leaf) = (func(&unit, "root"), func(&unit, "leaf"));
-    let mut analyses = Analyses::new(Verification::Recompute);
+    let mut analyses = Analyses::new(Verification::Recompute, Aliasing::Any);
     let body = unit.functions[leaf].body.take();
     let without = analyses.call_graph(&unit, &[root]);
     assert!(!without.contains(leaf));
@@ -140,7 +140,7 @@ fn an_answer_without_a_body_is_not_reused_with_it() {
 fn effects_over_an_old_graph_follow_the_bodies() {
     let mut unit = unit();
     let other = func(&unit, "other");
-    let mut analyses = Analyses::new(Verification::Recompute);
+    let mut analyses = Analyses::new(Verification::Recompute, Aliasing::Any);
     let graph = analyses.call_graph(&unit, &[other]);
     let writes = |analyses: &mut Analyses, unit: &Unit| {
         let effects = analyses.effects_over(unit, &graph);
@@ -158,7 +158,7 @@ fn effects_over_an_old_graph_follow_the_bodies() {
 fn alias_sets_are_reused_until_a_reached_body_changes() {
     let mut unit = unit();
     let roots = [func(&unit, "root")];
-    let mut analyses = Analyses::new(Verification::Recompute);
+    let mut analyses = Analyses::new(Verification::Recompute, Aliasing::Any);
     let graph = analyses.call_graph(&unit, &roots);
     let first = analyses.alias_sets(&unit, &graph);
     edit(&mut unit, "other");
@@ -172,7 +172,7 @@ fn alias_sets_are_reused_until_a_reached_body_changes() {
 fn reused_alias_sets_have_the_leaves_of_new_types() {
     let mut unit = unit();
     let roots = [func(&unit, "root")];
-    let mut analyses = Analyses::new(Verification::Recompute);
+    let mut analyses = Analyses::new(Verification::Recompute, Aliasing::Any);
     let graph = analyses.call_graph(&unit, &roots);
     let first = analyses.alias_sets(&unit, &graph);
     let f64 = unit.types.f64();
@@ -188,7 +188,7 @@ fn reused_alias_sets_have_the_leaves_of_new_types() {
 fn an_outdated_answer_is_an_internal_error() {
     let mut unit = unit();
     let roots = [func(&unit, "other")];
-    let mut analyses = Analyses::new(Verification::Recompute);
+    let mut analyses = Analyses::new(Verification::Recompute, Aliasing::Any);
     analyses.effects(&unit, &roots);
     for entry in &mut analyses.effects {
         entry.dependencies.functions.clear();

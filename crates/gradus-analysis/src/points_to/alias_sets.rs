@@ -147,6 +147,12 @@ impl AliasSets {
         let exact = inclusion::solve(unit, closure, NODES_MAX);
         exact.unwrap_or_else(|| AliasSets::by_unification(unit, closure))
     }
+    /// Computes [`AliasSets::of`] on the assumption that the program keeps the aliasing rules of its language: a load reads
+    /// the stores with compatible TBAA tags alone.
+    pub fn by_aliasing_rules(unit: &Unit, closure: &CallGraph) -> AliasSets {
+        let exact = inclusion::solve_by_tags(unit, closure, NODES_MAX);
+        exact.unwrap_or_else(|| AliasSets::by_unification(unit, closure))
+    }
     /// Returns true if loads read the stores with compatible TBAA tags alone. The results hold for a program that keeps
     /// the aliasing rules of its language.
     pub fn assumes_aliasing_rules(&self) -> bool {

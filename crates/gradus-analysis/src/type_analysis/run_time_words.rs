@@ -4,7 +4,7 @@
 //! analysis sees all accesses, floats are doubles, and no double or pointer straddles two words.
 
 use crate::call_graph::CallGraph;
-use crate::points_to::alias_sets::{AliasSets, CellRef, MemoryOrigin};
+use crate::points_to::alias_sets::{AliasSetId, AliasSets, CellRef, MemoryOrigin};
 use crate::type_analysis::type_map::{FLOAT_BYTES_MAX, TypeMap};
 use gradus_ir::{Entity, FloatKind, FuncId, Op, OpKind, Unit};
 
@@ -86,6 +86,13 @@ impl TypeMap {
         let mut folds = memory.get(place.class).folds_at(place.offset_bytes);
         place.offset_bytes.rem_euclid(i64::from(WORD_BYTES)) == 0
             && folds.all(|fold| fold.stride.is_multiple_of(word))
+    }
+
+    /// Returns the normalised offsets at which floats begin in an alias set.
+    pub(crate) fn float_offsets(&self, set: AliasSetId) -> impl Iterator<Item = i64> {
+        let cells = self.types[set.index()].iter();
+        let floats = cells.filter(|(_, seen)| seen.has_float());
+        floats.map(|(offset, _)| *offset)
     }
 
     /// Returns true if the program accesses floats that overlap `bytes` bytes at a location, at unreduced offsets.

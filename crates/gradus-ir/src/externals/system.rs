@@ -349,6 +349,17 @@ pub(super) const ROWS: &[Row] = &[
         SystemFn::Environment,
         INACTIVE_IO.reading(&[0]),
     ),
+    row(
+        &["sigemptyset", "sigfillset", "sigaddset", "sigdelset"],
+        SystemFn::Environment,
+        INACTIVE_IO.writing(&[0]),
+    ),
+    // The handler runs at any time: it is captured, as if unknown code called it.
+    row(
+        &["sigaction"],
+        SystemFn::Environment,
+        INACTIVE_IO.reading(&[1]).writing(&[2]).capturing(&[1]),
+    ),
     // Each thread has a separate errno: a call must not move to another thread.
     row(
         ERRNO,

@@ -14,8 +14,9 @@ use crate::wire::codec;
 use crate::wire::progress::Progress;
 use crate::wire::reply::FunctionInfo;
 use crate::{ParallelTarget, Reply, Request, Task};
+use gradus_analysis::Aliasing;
 use gradus_ir::externals::{ExternalFn, SystemFn, lookup};
-use gradus_ir::{Code, Diagnostic};
+use gradus_ir::{Code, Diagnostic, Severity};
 use gradus_llvm::Host;
 
 /// Carries out a request. Never panics on input accepted by LLVM, and never returns partial output.
@@ -31,11 +32,47 @@ pub fn compile_watched(
     progress: &mut dyn FnMut(&Progress),
 ) -> Reply {
     let (request, warnings) = switches::with_current_names(request);
-    let mut run = Run::new(&request, clock, progress);
+    let mut run = Run::new(&request, Aliasing::Any, clock, progress);
+    run.reply.diagnostics.extend(warnings.clone());
+    let end = pipeline(&mut run);
+    if end.is_ok() || !is_refused_memory(&run) {
+        return run.finish(end);
+    }
+    let refusal = run.finish(end);
+    let mut run = Run::new(&request, Aliasing::Rules, clock, progress);
     run.reply.diagnostics.extend(warnings);
     let end = pipeline(&mut run);
-    run.finish(end)
+    let second = run.finish(end);
+    match errors(&second) < errors(&refusal) {
+        true => second,
+        false => refusal,
+    }
 }
+
+/// Returns true if a program is refused for reasons that depend on points-to analysis, and the analysis may assume more of
+/// the program: that it keeps the aliasing rules of its language. The report says so.
+fn is_refused_memory(run: &Run<'_>) -> bool {
+    let depends = |diagnostic: &Diagnostic| {
+        diagnostic.severity == Severity::Error && DEPEND_ON_POINTS_TO.contains(&diagnostic.code)
+    };
+    let mut errors = run.reply.diagnostics.iter();
+    errors.any(depends) && run.analyses.may_assume_more()
+}
+
+fn errors(reply: &Reply) -> usize {
+    let errors = reply.diagnostics.iter();
+    errors.filter(|one| one.severity == Severity::Error).count()
+}
+
+/// Codes of refusals that depend on points-to analysis.
+const DEPEND_ON_POINTS_TO: [Code; 6] = [
+    Code::UnknownCallee,
+    Code::NoDerivative,
+    Code::UnknownMemoryType,
+    Code::FloatBits,
+    Code::UnknownIndirectTarget,
+    Code::Outlives,
+];
 
 /// Like [`compile_watched`], from bytes to bytes, for a child process.
 ///

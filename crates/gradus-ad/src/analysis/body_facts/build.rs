@@ -5,9 +5,7 @@ use crate::Options;
 use crate::analysis::program_facts::ProgramFacts;
 use crate::emit::masked_ops::match_masked_access;
 use crate::variant::indirect_calls::can_dispatch;
-use crate::variant::{
-    ArgActivity, Mode, ResultActivity, TapeOwner, Variant, Versions, carries_float,
-};
+use crate::variant::{ArgActivity, Mode, ResultActivity, TapeOwner, Variant, Versions};
 use gradus_analysis::{
     Alias, AliasOptions, BodyActivity, Clobbers, ExitClobbers, LaneKind, MemoryAccess, Object,
     ShadowState, Variance, variant_findings,
@@ -15,7 +13,7 @@ use gradus_analysis::{
 use gradus_ir::externals::{ExternalFn, MemoryFn};
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{
-    Body, ConstId, ConstKind, Diagnostic, FuncId, GlobalId, Op, OpKind, Severity, Unit, Value,
+    Body, ConstId, ConstKind, Diagnostic, FuncId, GlobalId, Op, OpKind, Severity, Type, Unit, Value,
 };
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -52,6 +50,7 @@ impl<'a> FactsBuilder<'a> {
             active: body.values.ids().map(|v| activity.active(v)).collect(),
             shadows: self.shadows(body, &activity),
             float_bit_ranges: HashMap::new(),
+            aggregate_floats: HashMap::new(),
             pointer_bit_ranges: HashSet::new(),
             shadowed_globals: self.find_shadowed_globals(body),
             stable_loads: HashSet::new(),
@@ -59,8 +58,9 @@ impl<'a> FactsBuilder<'a> {
             copies: HashMap::new(),
             alternating_stores: HashMap::new(),
             integer_stores: HashSet::new(),
-            converted_numbers: self.own_ops(&self.closure.converted_numbers),
-            tested_conversions: self.own_ops(&self.closure.converted_words),
+            converted_numbers: self.own_ops(self.closure.classes.stores_of_converted_numbers()),
+            tested_conversions: self.own_ops(self.closure.classes.converted_words()),
+            tested_names: self.own_ops(self.closure.classes.converted_names()),
             deferred_frees: self.find_deferred_frees(body, &alias),
             private_block_addresses: HashMap::new(),
             outliving_blocks: HashSet::new(),
@@ -186,7 +186,12 @@ impl<'a> FactsBuilder<'a> {
     }
     fn lanes(&self, facts: &mut BodyFacts<'_>) {
         for value in facts.body.values.ids() {
-            if self.unit.types.int_bits(facts.body.ty(value)).is_none() {
+            let ty = facts.body.ty(value);
+            let is_aggregate = matches!(
+                self.unit.types.get(ty),
+                Type::Struct { .. } | Type::Array { .. }
+            );
+            if self.unit.types.int_bits(ty).is_none() && !is_aggregate {
                 continue;
             }
             let lanes = self.closure.memory_cells.lanes(self.variant.func, value);
@@ -200,6 +205,12 @@ impl<'a> FactsBuilder<'a> {
                     LaneKind::Pointer => None,
                 })
                 .collect();
+            if is_aggregate {
+                if !floats.is_empty() {
+                    facts.aggregate_floats.insert(value, floats);
+                }
+                continue;
+            }
             if lanes.iter().any(|lane| lane.kind == LaneKind::Pointer) {
                 facts.pointer_bit_ranges.insert(value);
             }
@@ -681,12 +692,12 @@ impl BodyFacts<'_> {
         let result = self.call_result(op);
         let result = match result {
             Some(value) if self.has_shadow(value) => {
-                match self.is_active(value) && carries_float(unit, self.body.ty(value)) {
+                match self.is_active(value) && self.holds_float(unit, value) {
                     true => ResultActivity::Both,
                     false => ResultActivity::Dup,
                 }
             }
-            Some(value) if self.is_active(value) && holds_float(self, unit, value) => {
+            Some(value) if self.is_active(value) && self.holds_float(unit, value) => {
                 ResultActivity::Active
             }
             _ => ResultActivity::Const,
@@ -715,10 +726,6 @@ impl BodyFacts<'_> {
             outermost: false,
         }
     }
-}
-
-fn holds_float(facts: &BodyFacts<'_>, unit: &Unit, value: Value) -> bool {
-    carries_float(unit, facts.body.ty(value)) || facts.float_bit_ranges(value).is_some()
 }
 
 /// Returns the ops in no-return regions.

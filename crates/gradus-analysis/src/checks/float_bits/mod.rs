@@ -57,14 +57,6 @@ fn takes_integer_of_word(variant: &VariantFacts<'_>, op: Op) -> bool {
         return false;
     };
     let bits = (variant.facts.unit.types).int_bits(body.ty(body.result(op)));
-    let loads = std::iter::successors(body.def_op(body.operand(op, 0)), |at| {
-        let is_cast = matches!(body.kind(*at), OpKind::Cast(CastOp::BitCast));
-        let from = is_cast.then(|| body.operand(*at, 0));
-        from.and_then(|from| body.def_op(from))
-    });
-    bits.is_some_and(|bits| bits <= 32)
-        && loads.last().is_some_and(|load| {
-            let site = (variant.func, load);
-            variant.classes.may_be_integer_word(variant.facts, site)
-        })
+    let word = (variant.func, body.operand(op, 0));
+    bits.is_some_and(|bits| bits <= 32) && variant.classes.may_be_integer_word(variant.facts, word)
 }

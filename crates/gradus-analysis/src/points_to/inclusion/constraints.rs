@@ -42,6 +42,8 @@ pub(crate) struct Step {
     /// The array member that the type of the address names, relative to the unmoved pointer: first byte and end. The
     /// end is absent if the array may be flexible.
     pub array: Option<(i64, Option<i64>)>,
+    /// True in a Fortran procedure: the language bounds every index by its array.
+    pub in_fortran: bool,
 }
 
 /// A constraint.

@@ -1,7 +1,7 @@
 //! Layouts of objects: the array members that bound the movement of a pointer.
 //!
 //! A pointer that moves by an unknown multiple of a stride stays in the array member in which it starts, if the stride
-//! is the size of the elements. The members are known from declared types, from the structures that address
+//! is the size of the elements, or unknown in Fortran (one byte: a descriptor has the stride). The members are known from declared types, from the structures that address
 //! computations name, and from the structures in TBAA tags. TBAA names neither lengths nor elements: clang gives an array
 //! member the type of bytes. A member of bytes that is followed by a gap of several elements is an array.
 //!
@@ -27,6 +27,8 @@ pub(crate) struct FoldRequest {
     pub index: i64,
     pub stride: u64,
     pub forward: bool,
+    /// True if the language bounds the index by the array.
+    pub in_fortran: bool,
 }
 
 /// Start and end of an array member in bytes; [`i64::MAX`] is the end of a flexible array member.
@@ -82,7 +84,8 @@ impl Layouts {
     ///
     /// Axiom: a pointer into an array member moves within this member, except at its edges. At the last element it may
     /// be one element before the next array (`v - 1` with indices from 1), at the first element one element behind the
-    /// previous array (`end[-i]`); both arrays then count.
+    /// previous array (`end[-i]`); both arrays then count. In Fortran, whose indices are bounded, a pointer to a member
+    /// beside an array moves in this array.
     pub fn array_around(&self, request: FoldRequest) -> Option<Extent> {
         let members = self.members.get(&request.object)?;
         if members.is_partial || members.structures.contains(&request.offset) {
@@ -90,11 +93,23 @@ impl Layouts {
         }
         let arrays = members.arrays(request);
         let offset = request.offset;
+        let next = offset.checked_add_unsigned(request.stride)?;
         let around = arrays
             .iter()
             .find(|(first, end)| (*first..*end).contains(&offset));
-        let &(mut first, mut end) = around?;
-        let next = offset.checked_add_unsigned(request.stride)?;
+        let Some(&(mut first, mut end)) = around else {
+            if !request.in_fortran {
+                return None;
+            }
+            // Beside an array, such a pointer begins one element before the array (`v - 1`), or ends the array.
+            let before = arrays.iter().find(|array| array.1 == offset);
+            let behind = arrays.iter().find(|array| array.0 == next);
+            let bounds = (
+                before.map_or(offset, |array| array.0),
+                behind.map_or(next, |array| array.1),
+            );
+            return (before.is_some() || behind.is_some()).then_some(bounds);
+        };
         if let Some(behind) = arrays.iter().find(|array| next == end && array.0 == end) {
             end = behind.1;
         }
@@ -168,10 +183,12 @@ impl Members {
     /// member, because a program may index an inner array beyond its end.
     fn arrays(&self, request: FoldRequest) -> Vec<Extent> {
         let stride = request.stride;
+        // Descriptors have strides that only the run knows.
+        let is_unknown = request.in_fortran && stride == 1;
         let declared = self
             .arrays
             .iter()
-            .filter(|(_, sizes)| sizes.contains(&stride));
+            .filter(|(_, sizes)| is_unknown || sizes.contains(&stride));
         let mut list: Vec<Extent> = declared.map(|(extent, _)| *extent).collect();
         let starts: BTreeSet<i64> = self
             .scalars

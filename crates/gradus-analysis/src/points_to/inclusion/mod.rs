@@ -42,6 +42,12 @@ pub(crate) fn solve(unit: &Unit, closure: &CallGraph, nodes_max: u32) -> Option<
     attempts.find_map(|uses_tags| solve_once(unit, closure, nodes_max, uses_tags))
 }
 
+/// Computes [`AliasSets::by_aliasing_rules`]. Returns `None` for a program with more than `nodes_max` nodes, or with too
+/// much work.
+pub(crate) fn solve_by_tags(unit: &Unit, closure: &CallGraph, nodes_max: u32) -> Option<AliasSets> {
+    solve_once(unit, closure, nodes_max, true)
+}
+
 fn solve_once(
     unit: &Unit,
     closure: &CallGraph,

@@ -82,6 +82,7 @@ impl BodyBuilder<'_, '_> {
                         forward: true,
                         passes_end: false,
                         array: Some((at, Some(at + bytes as i64))),
+                        in_fortran: false,
                     },
                 });
                 let access = constraint(node, kind, words, 0).without_tag();

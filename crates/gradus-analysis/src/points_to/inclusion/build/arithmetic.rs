@@ -10,10 +10,17 @@ use crate::points_to::inclusion::objects::ObjectKey;
 use crate::points_to::pointer_arith::is_never_an_address;
 use crate::points_to::union_find::gcd;
 use crate::scev::poly;
-use gradus_ir::{BinaryOp, Body, CastOp, Definition, Flags, Op, OpKind, Type, TypeId, Unit, Value};
+use gradus_ir::{
+    BinaryOp, Body, CastOp, ConstKind, Definition, Flags, Op, OpKind, Region, Type, TypeId, Unit,
+    Value,
+};
+use std::collections::BTreeSet;
 
 /// Maximal depth of the definitions inspected by [`BodyBuilder::multiple_of`].
 const DEPTH_MAX: u32 = 8;
+
+/// Maximal number of constants of [`BodyBuilder::constants_of`].
+const CONSTANTS_MAX: usize = 16;
 
 /// `and` with a constant below this value keeps the bits below an alignment, not an address.
 const LOW_BITS_MAX: i64 = 1 << 16;
@@ -239,13 +246,24 @@ impl BodyBuilder<'_, '_> {
                 at = next;
                 continue;
             }
+            let moved = |at: i64| at.wrapping_sub(applied);
+            if let Some(indices) = self.constants_of(term.index, DEPTH_MAX) {
+                for index in indices {
+                    self.builder.program.push(Constraint::Copy {
+                        to: next,
+                        from: at,
+                        bytes: moved(offset).wrapping_add(index.wrapping_mul(term.stride)),
+                    });
+                }
+                (at, applied) = (next, offset);
+                continue;
+            }
             let steps = self.multiple_of(term.index, DEPTH_MAX).times(term.stride);
             let steps = if is_unsigned { steps.unsigned() } else { steps };
             if steps.multiple == 0 {
                 offset = offset.wrapping_add(steps.constant);
                 continue;
             }
-            let moved = |at: i64| at.wrapping_sub(applied);
             self.builder.program.push(Constraint::Moved {
                 to: next,
                 from: at,
@@ -258,6 +276,7 @@ impl BodyBuilder<'_, '_> {
                     array: term
                         .array
                         .map(|(start, end)| (moved(start), end.map(moved))),
+                    in_fortran: self.in_fortran(),
                 },
             });
             (at, applied) = (next, offset);
@@ -283,8 +302,15 @@ impl BodyBuilder<'_, '_> {
                 passes_end: true,
                 forward: bytes > 0,
                 array: None,
+                in_fortran: false,
             },
         });
+    }
+    /// Returns true in a procedure that flang compiled: its symbols begin with `_Q`.
+    fn in_fortran(&self) -> bool {
+        self.builder.unit.functions[self.func]
+            .name
+            .starts_with("_Q")
     }
     /// Adds `to = from + any number of bytes`.
     fn move_anywhere(&mut self, to: NodeId, from: NodeId) {
@@ -298,6 +324,7 @@ impl BodyBuilder<'_, '_> {
                 forward: false,
                 passes_end: false,
                 array: None,
+                in_fortran: false,
             },
         });
     }
@@ -315,6 +342,38 @@ impl BodyBuilder<'_, '_> {
             }
         };
         Some((node(0)?, node(1)?))
+    }
+    /// Returns the values of an integer that is one of a few constants by the path of execution: an optimiser turns
+    /// accesses of different members on different paths into one access at such an offset.
+    fn constants_of(&self, value: Value, depth: u32) -> Option<BTreeSet<i64>> {
+        let (body, unit) = (self.body, self.builder.unit);
+        if let Some(constant) = body.as_int(unit, value) {
+            return Some(BTreeSet::from([constant]));
+        }
+        if let Some(id) = body.as_const(value) {
+            // An access at an undefined offset is never made.
+            let is_undefined =
+                matches!(unit.constant(id).kind, ConstKind::Undef | ConstKind::Poison);
+            return is_undefined.then(BTreeSet::new);
+        }
+        let op = body.def_op(value).filter(|_| depth > 0)?;
+        let sources: Vec<Value> = match body.kind(op) {
+            OpKind::Select => vec![body.operand(op, 1), body.operand(op, 2)],
+            OpKind::If | OpKind::Switch(_) => {
+                let number = body
+                    .results(op)
+                    .iter()
+                    .position(|result| *result == value)?;
+                let yielded = |region: &Region| Some(*body.yielded(*region)?.get(number)?);
+                body.op_regions(op).iter().filter_map(yielded).collect()
+            }
+            _ => return None,
+        };
+        let mut found = BTreeSet::new();
+        for source in sources {
+            found.append(&mut self.constants_of(source, depth - 1)?);
+        }
+        (1..=CONSTANTS_MAX).contains(&found.len()).then_some(found)
     }
     /// Decomposes an integer into a constant and a multiple, up to `depth` definitions.
     fn multiple_of(&self, value: Value, depth: u32) -> Progression {

@@ -196,6 +196,7 @@ impl BodyBuilder<'_, '_> {
                         forward: true,
                         passes_end: false,
                         array: None,
+                        in_fortran: false,
                     },
                 });
             }
@@ -298,6 +299,7 @@ impl BodyBuilder<'_, '_> {
                         forward: true,
                         passes_end: false,
                         array: None,
+                        in_fortran: false,
                     },
                 });
             }

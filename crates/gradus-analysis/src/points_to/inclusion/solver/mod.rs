@@ -391,6 +391,7 @@ impl<'a> Solver<'a> {
                 index: step.index,
                 stride: step.stride,
                 forward: step.forward,
+                in_fortran: step.in_fortran,
             });
         }
         let first = Cell {
