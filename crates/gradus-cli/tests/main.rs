@@ -69,6 +69,7 @@ mod second_order;
 mod serial_accesses;
 mod several_files;
 mod shared_library;
+mod simultaneous_runs;
 mod split;
 mod stack_arrays;
 mod static_pointers;

@@ -3,7 +3,7 @@
 //! A static library has all dependences of its functions, Rust's standard library included. The library is
 //! linked along, for symbols undefined in the bitcode.
 
-use crate::files::Scratch;
+use crate::files::{self, Scratch};
 use crate::job_execution::{refused_error, run_captured};
 use crate::settings::Settings;
 use crate::source::{self, CompilerOptions, Source};
@@ -38,7 +38,7 @@ pub(crate) fn open(
 ) -> Result<Source, Diagnostic> {
     let (levels, flags): (Vec<_>, Vec<_>) = wanted.flags.iter().cloned().partition(is_level);
     let (bitcode, library) = match is_manifest(file) {
-        true => by_cargo(settings, file, &flags)?,
+        true => by_cargo(settings, file, &flags, scratch)?,
         false => by_rustc(settings, file, &levels, flags, scratch)?,
     };
     let back = CompilerOptions {
@@ -77,6 +77,11 @@ fn by_rustc(
         format!("--emit=llvm-bc={}", bitcode.display()),
         format!("--emit=link={}", library.display()),
     ];
+    if !is_given("--out-dir") {
+        // Without a folder rustc writes its intermediate objects to the current folder, under names that depend on the
+        // crate only: two runs at once would remove each other's files.
+        args.push(format!("--out-dir={}", scratch.folder().display()));
+    }
     if !is_given("--edition") {
         args.push("--edition=2024".into());
     }
@@ -90,10 +95,14 @@ fn by_rustc(
 }
 
 /// Compiles the crate into a single module, in the release profile: all callees are visible.
+///
+/// Runs of one crate share Cargo's target folder, for incremental builds. A lock covers the build and the copies of its
+/// outputs, because another run with other flags (features) writes to the same files.
 fn by_cargo(
     settings: &Settings,
     manifest: &Path,
     flags: &[String],
+    scratch: &Scratch,
 ) -> Result<(PathBuf, PathBuf), Diagnostic> {
     let manifest = source::absolute(manifest);
     let folder = manifest.with_file_name("target").join("gradus");
@@ -116,12 +125,13 @@ fn by_cargo(
         format!("--emit=llvm-bc={}", bitcode.display()),
     ]);
     args.extend_from_slice(of_rustc.unwrap_or_default());
+    let _lock = files::lock(&folder.join("gradus.lock"))?;
     let said = run(settings, "cargo", args)?;
     let library = static_library(&said).ok_or_else(|| {
         let message = format!("Cargo built no library from {}", manifest.display());
         Diagnostic::error(Code::ToolFailed, message)
     })?;
-    Ok((bitcode, library))
+    Ok((scratch.copy(&bitcode)?, scratch.copy(&library)?))
 }
 
 /// Returns the static library in Cargo's messages: the last is the crate's own.
