@@ -70,6 +70,7 @@ mod serial_accesses;
 mod several_files;
 mod shared_library;
 mod simultaneous_runs;
+mod source_excerpts;
 mod split;
 mod stack_arrays;
 mod static_pointers;
