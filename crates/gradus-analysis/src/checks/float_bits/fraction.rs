@@ -21,7 +21,8 @@ use crate::activity::memory::{MemoryActivity, ShadowPresence};
 use crate::activity::round_to_integer;
 use crate::call_graph::Callee;
 use crate::checks::finding::Finding;
-use crate::checks::float_bits::float_bits_diagnostic;
+use crate::checks::float_bits::diagnostic;
+use crate::checks::float_bits::reasons::Reason;
 use crate::checks::request::RequestFacts;
 use crate::memory::value_accesses::{ValueAccess, value_accesses};
 use crate::points_to::alias_sets::CellRef;
@@ -122,7 +123,7 @@ pub(crate) fn check(request: &RequestFacts<'_>) -> Vec<Finding> {
             if let OpKind::Store(_) = body.kind(op)
                 && stores_number_as_float(facts, classes, &by_value, (func, body, op))
             {
-                let error = float_bits_diagnostic(facts.unit, func, body, op);
+                let error = diagnostic(facts.unit, (func, body, op), Reason::NumberInFraction);
                 found.push(Finding::without_position(error));
             }
             let OpKind::Cast(cast) = *body.kind(op) else {
@@ -133,18 +134,24 @@ pub(crate) fn check(request: &RequestFacts<'_>) -> Vec<Finding> {
                 let node = flow.value_node(func, from);
                 node.and_then(|node| masks.get(node).copied()).unwrap_or(0)
             };
-            let told = match (cast, facts.unit.types.float_kind(body.ty(to))) {
-                (CastOp::SIToFP | CastOp::UIToFP, _) => {
-                    mask(&by_bits) | mask(&by_mixed_words) != 0
-                        || mask(&by_words) != 0
-                            && !(classes.value_varied(func, from)
-                                && can_be_tested(facts.unit, body, op))
-                }
-                (CastOp::BitCast, Some(kind)) => mask(&by_value) & fraction(kind) != 0,
-                _ => false,
+            let is_untested_word = || {
+                mask(&by_words) != 0
+                    && !(classes.value_varied(func, from) && can_be_tested(facts.unit, body, op))
             };
-            if told && classes.value_useful(func, to) {
-                let error = float_bits_diagnostic(facts.unit, func, body, op);
+            let reason = match (cast, facts.unit.types.float_kind(body.ty(to))) {
+                (CastOp::SIToFP | CastOp::UIToFP, _) if mask(&by_bits) != 0 => {
+                    Some(Reason::FractionConverted)
+                }
+                (CastOp::SIToFP | CastOp::UIToFP, _) => (mask(&by_mixed_words) != 0
+                    || is_untested_word())
+                .then_some(Reason::IntegerOfUnion),
+                (CastOp::BitCast, Some(kind)) => {
+                    (mask(&by_value) & fraction(kind) != 0).then_some(Reason::NumberInFraction)
+                }
+                _ => None,
+            };
+            if let Some(reason) = reason.filter(|_| classes.value_useful(func, to)) {
+                let error = diagnostic(facts.unit, (func, body, op), reason);
                 found.push(Finding::without_position(error));
             }
         }
