@@ -86,6 +86,20 @@ pub fn open(file: &Path) -> Result<fs::File, Diagnostic> {
     fs::File::open(file).map_err(|e| failed("read", file, &e))
 }
 
+/// Returns the paths in a folder, sorted.
+///
+/// # Errors
+/// `FileAccess`.
+pub fn list(folder: &Path) -> Result<Vec<PathBuf>, Diagnostic> {
+    let entries = fs::read_dir(folder).map_err(|e| failed("read", folder, &e))?;
+    let paths = entries.map(|entry| entry.map(|entry| entry.path()));
+    let mut paths = paths
+        .collect::<std::io::Result<Vec<_>>>()
+        .map_err(|e| failed("read", folder, &e))?;
+    paths.sort();
+    Ok(paths)
+}
+
 /// Waits for the exclusive lock on a file, which is created if necessary. The lock ends with the returned file.
 ///
 /// # Errors
