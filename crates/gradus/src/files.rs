@@ -86,6 +86,14 @@ pub fn open(file: &Path) -> Result<fs::File, Diagnostic> {
     fs::File::open(file).map_err(|e| failed("read", file, &e))
 }
 
+/// Returns a file's name relative to the current folder, if the file is inside: the form of other names in diagnostics.
+pub(crate) fn shown_name(file: &str) -> String {
+    let path = Path::new(file);
+    let inside = std::path::absolute(".").ok();
+    let inside = inside.and_then(|folder| path.strip_prefix(folder).ok());
+    inside.unwrap_or(path).display().to_string()
+}
+
 /// Returns the paths in a folder, sorted.
 ///
 /// # Errors
