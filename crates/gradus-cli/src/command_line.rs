@@ -2,7 +2,7 @@
 //! source. The drivers parse their own command lines ([`crate::drivers`]); the tree describes them for help only.
 
 use crate::options::{REPORT_HELP, bad_option, words};
-use crate::{bug_report, check, dev, explain, grad, install};
+use crate::{bug_report, check, dev, explain, grad, install, uninstall};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
@@ -72,6 +72,8 @@ pub enum Word {
     /// Print the completions of a shell
     Completions(Completions),
     /// Run a command, and pack compiled modules, flags and versions into an archive
+    /// Remove the files that `gradus install` wrote below a folder
+    Uninstall(uninstall::Words),
     BugReport(bug_report::Words),
 }
 

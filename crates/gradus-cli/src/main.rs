@@ -23,6 +23,7 @@ mod session;
 mod signals;
 mod surroundings;
 mod version;
+mod uninstall;
 
 use command_line::{Parsed, Word};
 use gradus::Language;
@@ -149,6 +150,7 @@ fn command(session: &Session, word: Word, args: &[OsString]) -> u8 {
             crate::said::out(format_args!("{}", String::from_utf8_lossy(&text)));
             0
         }
+        Word::Uninstall(words) => uninstall::run(session, &words),
         Word::BugReport(_) => {
             let message = "`gradus bug-report` cannot report on `gradus bug-report`";
             session.fail(options::bad_option(message))
