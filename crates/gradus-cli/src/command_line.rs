@@ -34,6 +34,9 @@ struct Common {
     /// Form of diagnostics: json prints one object per line, in rustc's format
     #[arg(long, global = true, value_name = "FORMAT", value_parser = ["human", "json"])]
     message_format: Option<String>,
+    /// Write all diagnostics of the run to a file, as a SARIF log
+    #[arg(long, global = true, value_name = "FILE")]
+    sarif: Option<PathBuf>,
     /// Show the phase and the function in work: auto does so on a terminal, after two seconds
     #[arg(long, global = true, value_name = "WHEN", value_parser = ["auto", "always", "never"])]
     progress: Option<String>,
@@ -69,11 +72,11 @@ pub enum Word {
     Explain(explain::Words),
     /// Install the command, headers, run-time library, CMake and pkg-config files below a folder
     Install(install::Words),
+    /// Remove the files that `gradus install` wrote below a folder
+    Uninstall(uninstall::Words),
     /// Print the completions of a shell
     Completions(Completions),
     /// Run a command, and pack compiled modules, flags and versions into an archive
-    /// Remove the files that `gradus install` wrote below a folder
-    Uninstall(uninstall::Words),
     BugReport(bug_report::Words),
 }
 

@@ -63,6 +63,7 @@ mod retyped_memory;
 mod robust;
 mod run_time_activity;
 mod run_time_words;
+mod sarif;
 mod scatter_to_gather;
 mod schedules;
 mod second_order;

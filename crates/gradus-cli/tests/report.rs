@@ -558,3 +558,44 @@ double waves(const double *x, int n) {
     let ratio = number(&ops["derivative"]) / number(&ops["primal"]);
     assert!((1.0..10.0).contains(&ratio), "{ops}");
 }
+
+/// LLVM's tools read the remarks, and each line of the tape has one.
+#[test]
+fn remarks_are_for_llvm() {
+    let at = folder("report-remarks");
+    write(&at, "spring.c", SPRING);
+    write(&at, "total.c", PARALLEL);
+    for (line, remarks) in [
+        (
+            "grad spring.c -f energy --report=remarks:r.yaml",
+            ["!Missed|SavedValue|7", "!Analysis|Derivative|2"],
+        ),
+        (
+            "grad total.c -f total --wrt x --report=remarks:r.yaml -- -O2 -fopenmp",
+            ["!Passed|ReverseLoop|5", "!Passed|ParallelRegion|4"],
+        ),
+    ] {
+        accepts(&at, line);
+        let yaml = std::fs::read_to_string(at.join("r.yaml")).expect("the remarks");
+        let documents: Vec<&str> = yaml.split("--- ").skip(1).collect();
+        for wanted in remarks {
+            let words: Vec<&str> = wanted.split('|').collect();
+            let is_found = documents.iter().any(|one| {
+                one.starts_with(words[0])
+                    && one.contains(&format!("Name:            {}\n", words[1]))
+                    && one.contains(&format!(", Line: {},", words[2]))
+            });
+            assert!(is_found, "{wanted}\n{yaml}");
+        }
+        let counted = shell(
+            &at,
+            "/usr/lib/llvm-22/bin/llvm-remarkutil count --parser=yaml r.yaml",
+        );
+        let total: usize = (text(&counted.stdout)
+            .lines()
+            .filter_map(|line| line.rsplit(',').next()))
+        .filter_map(|number| number.trim().parse::<usize>().ok())
+        .sum();
+        assert!(total > 0, "{}", text(&counted.stdout));
+    }
+}
