@@ -69,7 +69,7 @@ const LIMIT_SECONDS: u32 = 60;
 /// Runs the command. Returns the exit status.
 pub fn run(session: &Session, mut words: Words) -> u8 {
     let reports = std::mem::take(&mut words.reports);
-    let what = words.check(session.settings.limits.memory_bytes, !reports.is_empty());
+    let what = words.check(session.settings.limits.memory_bytes);
     let checked = check(&session.settings, &what);
     // A document on standard output stands alone.
     let to_stderr = reports.iter().any(Wanted::is_document_on_stdout);
@@ -113,7 +113,7 @@ pub fn run(session: &Session, mut words: Words) -> u8 {
 }
 
 impl Words {
-    fn check(self, limit_memory_bytes: u64, reports: bool) -> Check {
+    fn check(self, limit_memory_bytes: u64) -> Check {
         Check {
             files: self.files.iter().map(PathBuf::from).collect(),
             function: self.function,
@@ -125,7 +125,6 @@ impl Words {
             flags: self.flags,
             limit_seconds: self.limit,
             limit_memory_bytes,
-            reports,
             options: Options {
                 strong_zero: self.strong_zero,
                 allowed: self.allow,

@@ -2,7 +2,7 @@
 //! source. The drivers parse their own command lines ([`crate::drivers`]); the tree describes them for help only.
 
 use crate::options::{REPORT_HELP, bad_option, words};
-use crate::{bug_report, check, dev, explain, grad, install};
+use crate::{bug_report, check, dev, explain, grad, install, uninstall};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
@@ -34,6 +34,9 @@ struct Common {
     /// Form of diagnostics: json prints one object per line, in rustc's format
     #[arg(long, global = true, value_name = "FORMAT", value_parser = ["human", "json"])]
     message_format: Option<String>,
+    /// Write all diagnostics of the run to a file, as a SARIF log
+    #[arg(long, global = true, value_name = "FILE")]
+    sarif: Option<PathBuf>,
     /// Show the phase and the function in work: auto does so on a terminal, after two seconds
     #[arg(long, global = true, value_name = "WHEN", value_parser = ["auto", "always", "never"])]
     progress: Option<String>,
@@ -69,6 +72,8 @@ pub enum Word {
     Explain(explain::Words),
     /// Install the command, headers, run-time library, CMake and pkg-config files below a folder
     Install(install::Words),
+    /// Remove the files that `gradus install` wrote below a folder
+    Uninstall(uninstall::Words),
     /// Print the completions of a shell
     Completions(Completions),
     /// Run a command, and pack compiled modules, flags and versions into an archive

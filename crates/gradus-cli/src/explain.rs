@@ -49,12 +49,14 @@ pub fn run(session: &Session, words: &Words) -> u8 {
     }
 }
 
-fn page(number: &str) -> Option<&'static str> {
+/// Returns the page of a code.
+pub fn page(number: &str) -> Option<&'static str> {
     let found = PAGES.iter().find(|(n, _)| *n == number);
     found.map(|(_, page)| *page)
 }
 
-fn title(page: &str) -> &str {
+/// Returns the title of a page.
+pub fn title(page: &str) -> &str {
     let line = page.lines().next().unwrap_or_default();
     line.split_once(": ").map_or(line, |(_, title)| title)
 }

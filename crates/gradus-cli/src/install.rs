@@ -1,7 +1,7 @@
 //! `gradus install PREFIX`: copies the command with all files that belong to it below a prefix.
 //!
 //! The tree is relocatable: the command finds headers and the compiling program by its own path, and the CMake and
-//! pkg-config files name paths relative to their own. `share/gradus/files` lists the files, for removal.
+//! pkg-config files name paths relative to their own. `share/gradus/files` lists the files, for removal ([`crate::uninstall`]).
 
 use crate::said::outln;
 use crate::session::Session;
@@ -88,7 +88,7 @@ const RUST_CRATES: &[(&str, &str)] = &[
 const RUST_FOLDER: &str = "share/gradus/rust";
 
 /// The list of installed files, below the prefix.
-const MANIFEST: &str = "share/gradus/files";
+pub const MANIFEST: &str = "share/gradus/files";
 
 /// The words of the command line.
 #[derive(Args, Debug)]

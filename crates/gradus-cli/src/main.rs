@@ -19,9 +19,11 @@ mod options;
 mod progress;
 mod render;
 mod said;
+mod sarif;
 mod session;
 mod signals;
 mod surroundings;
+mod uninstall;
 mod version;
 
 use command_line::{Parsed, Word};
@@ -88,10 +90,13 @@ fn run(args: &[OsString]) -> u8 {
         .is_some_and(|word| DRIVERS.iter().any(|name| word == name));
     let (mut session, args) = match Session::begin(args, driver) {
         Ok(begun) => begun,
-        Err((session, finding)) => return session.fail(finding),
+        Err((session, finding)) => {
+            let status = session.fail(finding);
+            return finish(&session, status);
+        }
     };
     signals::install_handlers(&session.settings.leftovers);
-    match parsed(&session, &args) {
+    let status = match parsed(&session, &args) {
         Ok(Word::BugReport(words)) => {
             bug_report::run(
                 &mut session,
@@ -104,6 +109,19 @@ fn run(args: &[OsString]) -> u8 {
         }
         Ok(word) => command(&session, word, &args),
         Err(status) => status,
+    };
+    finish(&session, status)
+}
+
+/// Ends a run: writes the SARIF log, if one is requested. Returns the exit status.
+fn finish(session: &Session, status: u8) -> u8 {
+    let Some(file) = session.sarif_file() else {
+        return status;
+    };
+    let log = sarif::log(&session.shown());
+    match gradus::files::write(file, log.as_bytes()) {
+        Ok(()) => status,
+        Err(finding) => session.fail(finding),
     }
 }
 
@@ -144,6 +162,7 @@ fn command(session: &Session, word: Word, args: &[OsString]) -> u8 {
         Word::Dev(words) => dev::run(session, words),
         Word::Explain(words) => explain::run(session, &words),
         Word::Install(words) => install::run(session, &words, command_line::installed_files()),
+        Word::Uninstall(words) => uninstall::run(session, &words),
         Word::Completions(words) => {
             let text = command_line::completions_of(words.shell);
             crate::said::out(format_args!("{}", String::from_utf8_lossy(&text)));

@@ -89,7 +89,7 @@ pub fn allowed_list(text: &str) -> Result<Vec<Allowance>, Diagnostic> {
 }
 
 /// The help on `--report`, shared by all commands with reports.
-pub const REPORT_HELP: &str = "Report as short, full, json or html, to standard output (html: to a file beside the output) or to FILE; may be repeated";
+pub const REPORT_HELP: &str = "Report as short, full, json, html or remarks (LLVM), to standard output (html: to a file beside the output) or to FILE; may be repeated";
 
 /// Parses the value of `--report`: a form, and an optional file after a colon.
 ///

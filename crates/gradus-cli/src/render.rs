@@ -44,10 +44,26 @@ impl Sources {
 
     /// Returns the text of a file; `None` if the file cannot be read.
     pub fn text(&mut self, file: &str) -> Option<&str> {
-        let read = || std::fs::read_to_string(file).ok();
+        let read = || std::fs::read(file).ok().map(as_utf8);
         let text = self.texts.entry(file.to_string()).or_insert_with(read);
         text.as_deref()
     }
+}
+
+/// Returns the text of a file. In a file of another encoding (Latin-1 in older Fortran) each byte beyond ASCII becomes a
+/// question mark, so that columns stay.
+fn as_utf8(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| {
+        let bytes = error.into_bytes().into_iter();
+        let ascii = |byte: u8| {
+            if byte.is_ascii() {
+                char::from(byte)
+            } else {
+                '?'
+            }
+        };
+        bytes.map(ascii).collect()
+    })
 }
 
 /// Returns a label's byte range in the text of its file: the word at the column, or the line.
@@ -181,6 +197,15 @@ mod tests {
         ] {
             assert!(shown.contains(part), "{part} is not in\n{shown}");
         }
+    }
+
+    #[test]
+    fn a_source_of_another_encoding_keeps_its_columns() {
+        assert_eq!(
+            as_utf8(b"c \xe9t\xe9\n  y = x\n".to_vec()),
+            "c ?t?\n  y = x\n"
+        );
+        assert_eq!(as_utf8("c \u{e9}\n".as_bytes().to_vec()), "c \u{e9}\n");
     }
 
     #[test]

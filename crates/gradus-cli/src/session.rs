@@ -4,7 +4,9 @@ use crate::options::{self, bad_option};
 use crate::progress::{self, When};
 use crate::{FAILED, LIMIT, json, render, surroundings};
 use gradus::{Code, Diagnostic, Settings, Severity};
+use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The format of diagnostics.
@@ -24,11 +26,16 @@ pub struct Session {
     pub settings: Settings,
     format: Format,
     progress: When,
+    /// The file for a SARIF log.
+    sarif: Option<PathBuf>,
+    /// The diagnostics shown so far, for the log.
+    shown: RefCell<Vec<Diagnostic>>,
 }
 
 /// The options common to all commands.
-const COMMON: [&str; 4] = [
+const COMMON: [&str; 5] = [
     "--message-format",
+    "--sarif",
     "--progress",
     "--max-time",
     "--max-memory",
@@ -48,6 +55,8 @@ impl Session {
             settings: surroundings::settings(),
             format: Format::Human,
             progress: When::Auto,
+            sarif: None,
+            shown: RefCell::default(),
         };
         match session.take_common_options(args, driver) {
             Ok(rest) => {
@@ -98,6 +107,7 @@ impl Session {
             "--max-time" => limits.time = Duration::from_secs(options::seconds(&text)?.into()),
             "--max-memory" => limits.memory_bytes = options::size_bytes(&text)?,
             "--progress" => self.progress = When::of(&text)?,
+            "--sarif" => self.sarif = Some(value.into()),
             _ => {
                 self.format = match &*text {
                     "human" => Format::Human,
@@ -121,10 +131,25 @@ impl Session {
                 shown.push(diagnostic);
             }
         }
+        if self.sarif.is_some() {
+            self.shown
+                .borrow_mut()
+                .extend(shown.iter().map(|&d| d.clone()));
+        }
         match self.format {
             Format::Human => render::show(&shown),
             Format::Json => json::show(&shown),
         }
+    }
+
+    /// Returns the file for a SARIF log, if one is requested.
+    pub fn sarif_file(&self) -> Option<&Path> {
+        self.sarif.as_deref()
+    }
+
+    /// Returns the diagnostics shown so far; recorded for a SARIF log only.
+    pub fn shown(&self) -> Vec<Diagnostic> {
+        self.shown.borrow().clone()
     }
 
     /// Shows a diagnostic. Returns its exit status.

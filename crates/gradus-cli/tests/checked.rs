@@ -74,8 +74,29 @@ fn empty_tests_are_not_right() {
         assert!(named && said.contains(why), "{what} {level}\n{said}");
         assert!(!said.contains("is right"), "{what} {level}\n{said}");
     }
+    // The mismatch is located: the function, and the derivatives that the program registers.
     let said = check_output(&at, "v.c -f wrong --arg n=3 --arg x=rand(8)", 1);
-    assert!(said.contains("GRD0028"), "{said}");
+    for part in [
+        "GRD0028",
+        "v.c:19:",
+        "the derivative of this function",
+        "void *__enzyme_register_gradient_twice",
+        "the program registers this derivative",
+        "note: x MISMATCH first at x[0]: reverse ",
+    ] {
+        assert!(said.contains(part), "{part}\n{said}");
+    }
+    // The first operation without a value is shown.
+    let said = check_output(&at, "v.c -f undefined --arg x=rand(1)", 1);
+    let line = VACUOUS
+        .lines()
+        .position(|line| line.contains("double undefined"));
+    let place = format!("v.c:{}:", line.map_or(0, |line| line + 1));
+    let named = said.contains("the function is not a number at the given values");
+    assert!(
+        named && said.contains("warning[GRD0038]") && said.contains(&place),
+        "{said}"
+    );
 }
 
 #[test]

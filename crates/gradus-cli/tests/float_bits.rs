@@ -378,3 +378,70 @@ fn neighbouring_float_keeps_adjoint() {
     let status = std::process::Command::new(at.join("main")).status();
     assert!(status.expect("it runs").success());
 }
+
+const REASONS: &str = "#include <string.h>
+#include <stdlib.h>
+double root(const double *x, int n) { double y = x[0] * x[0] + 1; long b; memcpy(&b, &y, 8); b = 0x5fe6eb50c7b537a9 - (b >> 1); memcpy(&y, &b, 8); return y * x[1]; }
+double logarithm(const double *x, int n) { double y = x[0] * x[0] + 1; long b; memcpy(&b, &y, 8); return (double)b * 1e-16; }
+double exponential(const double *x, int n) { long b = (long)(x[0] * 6497320848556798.0) + 0x3fef127e83d16f12; double y; memcpy(&y, &b, 8); return y * x[1]; }
+union word { double d; long l; };
+double tagged(const double *x, int n) {
+  union word *w = malloc(n * sizeof *w); char *tag = malloc(n); double s = 0;
+  for (int i = 0; i < n; i++) { if (i % 2) { w[i].d = x[i] * x[i]; tag[i] = 0; } else { w[i].l = i; tag[i] = 1; } }
+  for (int i = 0; i < n; i++) s += tag[i] ? x[0] * (double)(w[i].l * 3) : w[i].d;
+  free(w); free(tag); return s; }
+double format(const double *x, int n) { double *b = malloc(8); float f; *b = x[0] * x[0]; memcpy(&f, b, 4); double s = f * x[1]; free(b); return s; }
+union slot { double number; const double *address; long l; };
+double moved(const double *x, int n) {
+  union slot *a = malloc(2 * n * sizeof *a), *b = a + n; double s = 0;
+  for (int i = 0; i < n; i++) { if (i % 2) a[i].number = x[i] * x[i]; else a[i].address = x + i; }
+  for (int i = 0; i < n; i++) b[i].l = a[n - 1 - i].l;
+  for (int i = 0; i < n; i++) s += (n - 1 - i) % 2 ? b[i].number : *b[i].address;
+  free(a); return s; }
+";
+
+/// Each reason of GRD0008 has its own message, and the remedy that fits.
+#[test]
+fn remedies_fit_the_reason() {
+    let at = folder("bits-reasons");
+    write(&at, "r.c", REASONS);
+    for level in ["-O1", "-O2"] {
+        for (function, message, remedy) in [
+            (
+                "root",
+                "integer arithmetic on the bits",
+                "floating-point operations",
+            ),
+            (
+                "logarithm",
+                "fraction bits of an active",
+                "`log2` or `frexp`",
+            ),
+            (
+                "exponential",
+                "an integer converted from an active number",
+                "`exp2` or `ldexp`",
+            ),
+            (
+                "tagged",
+                "an integer of a union",
+                "a structure member of its own instead of the union",
+            ),
+            (
+                "format",
+                "in another format than it was stored",
+                "a cast between the formats",
+            ),
+            ("moved", "is moved as an integer", "copy the whole union"),
+        ] {
+            let line = format!("grad r.c -f {function} -o r.o -- {level}");
+            let said = refuses(&at, &line, "GRD0008");
+            assert!(said.contains(message), "{function} {level}: {said}");
+            let help = said.lines().find(|line| line.contains("= help: "));
+            assert!(
+                help.is_some_and(|help| help.contains(remedy)),
+                "{function} {level}: {said}"
+            );
+        }
+    }
+}

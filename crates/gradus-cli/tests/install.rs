@@ -66,13 +66,88 @@ fn a_moved_installation_compiles_a_gradient() {
     );
     let completed = succeeds(Command::new("bash").args(["-c", &script]));
     assert_eq!(text(&completed.stdout), "--wrt\n");
+}
+
+/// Runs `gradus uninstall`. Returns the exit status and all output.
+fn uninstall(prefix: &Path) -> (Option<i32>, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gradus"));
+    let output = command
+        .arg("uninstall")
+        .arg(prefix)
+        .output()
+        .expect("it runs");
+    (
+        output.status.code(),
+        text(&output.stdout) + &text(&output.stderr),
+    )
+}
+
+fn below(prefix: &Path) -> Vec<String> {
+    let mut find = Command::new("find");
+    let found = succeeds(find.arg(prefix).args(["-mindepth", "1", "-printf", "%P\n"]));
+    let mut names: Vec<String> = text(&found.stdout).lines().map(String::from).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn the_removal_is_the_inverse_of_the_installation() {
+    let (_, prefix) = installed("install-removed");
     let list = std::fs::read_to_string(prefix.join("share/gradus/files")).expect("the list");
     for file in list.lines() {
-        std::fs::remove_file(prefix.join(file)).expect("listed and present");
+        let found = std::fs::symlink_metadata(prefix.join(file));
+        assert!(found.is_ok_and(|found| !found.is_dir()), "{file}");
     }
-    let mut find = Command::new("find");
-    let left = succeeds(find.arg(&prefix).args(["!", "-type", "d"]));
-    assert_eq!(text(&left.stdout), "", "the list is complete");
+    let (status, said) = uninstall(&prefix);
+    assert_eq!(
+        (status, said.contains("removed ")),
+        (Some(0), true),
+        "{said}"
+    );
+    assert_eq!(below(&prefix), ["bin", "include", "lib", "share"]);
+    let (status, said) = uninstall(&prefix);
+    assert_eq!(
+        (status, said.contains("GRD0023")),
+        (Some(1), true),
+        "{said}"
+    );
+}
+
+#[test]
+fn the_removal_leaves_other_files() {
+    let (at, prefix) = installed("install-others");
+    write(&prefix, "lib/pkgconfig/other.pc", "other\n");
+    write(&prefix, "bin/gradus-own", "own\n");
+    write(&at, "kept", "kept\n");
+    // An installed file that is gone is no reason to keep the others.
+    std::fs::remove_file(prefix.join("bin/gradus-fc")).expect("removed");
+    let manifest = prefix.join("share/gradus/files");
+    let list = std::fs::read_to_string(&manifest).expect("the list");
+    let before = below(&prefix);
+    for line in ["../kept", "/etc/hostname", "lib", "", "bin/../../kept"] {
+        std::fs::write(&manifest, format!("{list}{line}\n")).expect("written");
+        let (status, said) = uninstall(&prefix);
+        assert_eq!(
+            (status, said.contains("no file was removed")),
+            (Some(1), true),
+            "{line}: {said}"
+        );
+        assert_eq!(below(&prefix), before, "{line}");
+    }
+    std::fs::write(&manifest, &list).expect("written");
+    let (status, said) = uninstall(&prefix);
+    assert_eq!(status, Some(0), "{said}");
+    let own = [
+        "bin",
+        "bin/gradus-own",
+        "include",
+        "lib",
+        "lib/pkgconfig",
+        "lib/pkgconfig/other.pc",
+        "share",
+    ];
+    assert_eq!(below(&prefix), own);
+    assert!(at.join("kept").is_file());
 }
 
 #[test]

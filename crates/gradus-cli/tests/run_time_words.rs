@@ -1,6 +1,7 @@
 //! Memory in which a word is a number, an address or an integer at different times: unions, arenas, callables, variants.
 
 use crate::support::{accepts, folder, refuses, shell, text, write};
+use std::path::Path;
 use std::process::Command;
 
 const C: &str = include_str!("run_time_words.c");
@@ -169,15 +170,36 @@ fn converted_bits_of_numbers_are_reported() {
             );
         }
         for name in ["bits", "returned_bits"] {
-            let said = refuses(
-                &at,
-                &format!("check p.c -f {name} --arg x=rand(5) --arg n=5 -- {level}"),
-                "GRD0028",
-            );
-            assert!(
-                said.contains("converts the bits of a number"),
-                "{level}: {said}"
-            );
+            stops_at_conversion(&at, name, level);
         }
     }
+}
+
+/// `check` shows the derivative's own message, with the user's line and function.
+fn stops_at_conversion(at: &Path, name: &str, level: &str) {
+    let said = refuses(
+        at,
+        &format!("check p.c -f {name} --arg x=rand(5) --arg n=5 -- {level}"),
+        "GRD0008",
+    );
+    assert!(
+        said.contains("error[GRD0008]: the program converts the bits of a number")
+            && said.contains(&format!(
+                "the reverse derivative of `{name}` ended the program"
+            )),
+        "{level}: {said}"
+    );
+    // Optimised code may have the line of the function only.
+    let function = C
+        .lines()
+        .position(|line| line.contains(&format!("double {name}(")));
+    let first = function.map_or(0, |line| line + 1);
+    let is_at = |line: usize| said.contains(&format!("p.c:{line}:"));
+    assert!((first..first + 9).any(is_at), "{level}: {said}");
+    let is_in = said.contains(&format!("in function `{name}`"));
+    assert!(is_in || level != "-O0", "{level}: {said}");
+    assert!(
+        !said.contains("GRD0028") && !said.contains("bug in Gradus"),
+        "{level}: {said}"
+    );
 }

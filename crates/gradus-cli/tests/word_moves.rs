@@ -50,7 +50,7 @@ fn bits_that_become_numbers_are_refused() {
         let said = refuses(
             &at,
             &format!("check p.c -f union_to_array --arg x=rand(5) --arg n=5 -- {level}"),
-            "GRD0028",
+            "GRD0008",
         );
         assert!(
             said.contains("converts the bits of a number"),

@@ -301,7 +301,7 @@ fn with_reproducer(settings: &Settings, request: &Request, finding: Diagnostic) 
     let outcome = [finding.clone()];
     let archive = reproducer::pack(settings, std::slice::from_ref(request), &outcome);
     let kept = archive.and_then(|bytes| {
-        let place = reproducer::place(settings)?;
+        let place = reproducer::place(settings);
         files::write(&place, &bytes).map(|()| place)
     });
     match kept {

@@ -2,12 +2,13 @@
 //! is visible. All outputs of a run appear together, or none.
 
 use crate::TempFolders;
+use crate::temp_files::random_suffix;
 use gradus_ir::{Code, Diagnostic};
 use std::ffi::OsString;
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A temporary folder, removed on drop.
 #[derive(Debug)]
@@ -17,16 +18,15 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Creates a folder inside `within`, listed in `leftovers` while it exists.
+    /// Creates a folder inside `within`, listed in `leftovers` while it exists. Other users cannot read the folder, and
+    /// cannot predict its name.
     ///
     /// # Errors
     /// `FileAccess` if creation fails.
     pub fn new(within: &Path, leftovers: &TempFolders) -> Result<Scratch, Diagnostic> {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
         for _ in 0..100 {
-            let count = COUNT.fetch_add(1, Ordering::Relaxed);
-            let folder = within.join(format!("gradus-{}-{count}", std::process::id()));
-            match fs::create_dir(&folder) {
+            let folder = within.join(format!("gradus-{}", random_suffix()));
+            match fs::DirBuilder::new().mode(0o700).create(&folder) {
                 Ok(()) => {
                     leftovers.add(&folder);
                     return Ok(Scratch {
@@ -41,9 +41,22 @@ impl Scratch {
         let message = format!("cannot create a temporary folder in {}", within.display());
         Err(Diagnostic::error(Code::FileAccess, message))
     }
+    /// Returns the folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
     /// Returns the path of a file in the folder.
     pub fn file(&self, name: &str) -> PathBuf {
         self.folder.join(name)
+    }
+    /// Copies a file into the folder, under its own name.
+    ///
+    /// # Errors
+    /// `FileAccess`.
+    pub fn copy(&self, file: &Path) -> Result<PathBuf, Diagnostic> {
+        let copy = self.file(&file.file_name().unwrap_or_default().to_string_lossy());
+        fs::copy(file, &copy).map_err(|e| failed("read", file, &e))?;
+        Ok(copy)
     }
     /// Returns true if a path is in the folder.
     pub fn holds(&self, path: &Path) -> bool {
@@ -73,6 +86,43 @@ pub fn open(file: &Path) -> Result<fs::File, Diagnostic> {
     fs::File::open(file).map_err(|e| failed("read", file, &e))
 }
 
+/// Returns a file's name relative to the current folder, if the file is inside: the form of other names in diagnostics.
+pub(crate) fn shown_name(file: &str) -> String {
+    let path = Path::new(file);
+    let inside = std::path::absolute(".").ok();
+    let inside = inside.and_then(|folder| path.strip_prefix(folder).ok());
+    inside.unwrap_or(path).display().to_string()
+}
+
+/// Returns the paths in a folder, sorted.
+///
+/// # Errors
+/// `FileAccess`.
+pub fn list(folder: &Path) -> Result<Vec<PathBuf>, Diagnostic> {
+    let entries = fs::read_dir(folder).map_err(|e| failed("read", folder, &e))?;
+    let paths = entries.map(|entry| entry.map(|entry| entry.path()));
+    let mut paths = paths
+        .collect::<std::io::Result<Vec<_>>>()
+        .map_err(|e| failed("read", folder, &e))?;
+    paths.sort();
+    Ok(paths)
+}
+
+/// Waits for the exclusive lock on a file, which is created if necessary. The lock ends with the returned file.
+///
+/// # Errors
+/// `FileAccess`.
+pub fn lock(file: &Path) -> Result<fs::File, Diagnostic> {
+    make_folder(file.parent().unwrap_or(Path::new(".")))?;
+    let opened = fs::File::options()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(file);
+    let locked = opened.and_then(|opened| opened.lock().map(|()| opened));
+    locked.map_err(|e| failed("lock", file, &e))
+}
+
 /// Creates a folder, and its parents.
 ///
 /// # Errors
@@ -100,7 +150,7 @@ pub fn link_to(target: &Path, link: &Path) -> Result<(), Diagnostic> {
         return Ok(());
     }
     make_folder(link.parent().unwrap_or(Path::new(".")))?;
-    let fresh = link.with_extension(format!("{}", std::process::id()));
+    let fresh = link.with_extension(random_suffix());
     let made = std::os::unix::fs::symlink(target, &fresh).and_then(|()| fs::rename(&fresh, link));
     made.map_err(|e| {
         let message = format!("cannot write {}: {e}", link.display());
@@ -211,7 +261,7 @@ fn write_to_device(content: &Content, to: &Path) -> Result<(), Diagnostic> {
 fn temporary_name(file: &Path) -> PathBuf {
     let mut name = OsString::from(".");
     name.push(file.file_name().unwrap_or_default());
-    name.push(format!(".{}.part", std::process::id()));
+    name.push(format!(".{}.part", random_suffix()));
     file.with_file_name(name)
 }
 

@@ -7,12 +7,12 @@
 //! the modules `input0.bc` …. Sources are not included: the passes see modules only.
 
 use crate::settings::{Language, Settings};
+use crate::temp_files::random_suffix;
 use gradus_ir::{Code, Diagnostic};
 use gradus_pipeline::Request;
 use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 const README: &str = "\
 This archive reproduces a diagnostic of Gradus:
@@ -26,22 +26,10 @@ source text is not included, but names are, and bitcode can be disassembled.
 /// The maximum size of an archive to read.
 const ARCHIVE_BYTES_MAX: u64 = 4 << 30;
 
-/// Returns an unused path for an archive, in the folder of temporary files.
-///
-/// # Errors
-/// `FileAccess` if too many exist.
-pub(crate) fn place(settings: &Settings) -> Result<PathBuf, Diagnostic> {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    for _ in 0..1000 {
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("gradus-reproducer-{}-{count}.tar", std::process::id());
-        let path = settings.temp.join(name);
-        if !path.exists() {
-            return Ok(path);
-        }
-    }
-    let message = format!("{} contains too many reproducers", settings.temp.display());
-    Err(Diagnostic::error(Code::FileAccess, message))
+/// Returns a new path for an archive, in the folder of temporary files.
+pub(crate) fn place(settings: &Settings) -> PathBuf {
+    let name = format!("gradus-reproducer-{}.tar", random_suffix());
+    settings.temp.join(name)
 }
 
 fn broken(error: impl std::fmt::Display) -> Diagnostic {

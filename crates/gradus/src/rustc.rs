@@ -3,7 +3,7 @@
 //! A static library has all dependences of its functions, Rust's standard library included. The library is
 //! linked along, for symbols undefined in the bitcode.
 
-use crate::files::Scratch;
+use crate::files::{self, Scratch};
 use crate::job_execution::{refused_error, run_captured};
 use crate::settings::Settings;
 use crate::source::{self, CompilerOptions, Source};
@@ -38,7 +38,7 @@ pub(crate) fn open(
 ) -> Result<Source, Diagnostic> {
     let (levels, flags): (Vec<_>, Vec<_>) = wanted.flags.iter().cloned().partition(is_level);
     let (bitcode, library) = match is_manifest(file) {
-        true => by_cargo(settings, file, &flags)?,
+        true => by_cargo(settings, file, &flags, scratch)?,
         false => by_rustc(settings, file, &levels, flags, scratch)?,
     };
     let back = CompilerOptions {
@@ -77,6 +77,11 @@ fn by_rustc(
         format!("--emit=llvm-bc={}", bitcode.display()),
         format!("--emit=link={}", library.display()),
     ];
+    if !is_given("--out-dir") {
+        // Without a folder rustc writes its intermediate objects to the current folder, under names that depend on the
+        // crate only: two runs at once would remove each other's files.
+        args.push(format!("--out-dir={}", scratch.folder().display()));
+    }
     if !is_given("--edition") {
         args.push("--edition=2024".into());
     }
@@ -90,14 +95,17 @@ fn by_rustc(
 }
 
 /// Compiles the crate into a single module, in the release profile: all callees are visible.
+///
+/// Runs of one crate share Cargo's target folder, for incremental builds. A lock covers the build and the copies of its
+/// outputs, because another run with other flags (features) writes to the same files.
 fn by_cargo(
     settings: &Settings,
     manifest: &Path,
     flags: &[String],
+    scratch: &Scratch,
 ) -> Result<(PathBuf, PathBuf), Diagnostic> {
     let manifest = source::absolute(manifest);
     let folder = manifest.with_file_name("target").join("gradus");
-    let bitcode = folder.join("crate.bc");
     let mut parts = flags.splitn(2, |flag| flag == "--");
     let (of_cargo, of_rustc) = (parts.next(), parts.next());
     let mut args: Vec<String> = ["rustc", "--release", "--lib", "--crate-type=staticlib"]
@@ -111,17 +119,41 @@ fn by_cargo(
         "--config=profile.release.debug=2".into(),
     ]);
     args.extend_from_slice(of_cargo.unwrap_or_default());
-    args.extend([
-        "--".to_string(),
-        format!("--emit=llvm-bc={}", bitcode.display()),
-    ]);
+    args.extend(["--", "--emit=llvm-bc"].map(String::from));
     args.extend_from_slice(of_rustc.unwrap_or_default());
+    let _lock = files::lock(&folder.join("gradus.lock"))?;
     let said = run(settings, "cargo", args)?;
-    let library = static_library(&said).ok_or_else(|| {
-        let message = format!("Cargo built no library from {}", manifest.display());
+    let failed = |what: &str| {
+        let message = format!("Cargo built no {what} from {}", manifest.display());
         Diagnostic::error(Code::ToolFailed, message)
-    })?;
-    Ok((bitcode, library))
+    };
+    let library = static_library(&said).ok_or_else(|| failed("library"))?;
+    let bitcode = bitcode_of(&library)?.ok_or_else(|| failed("bitcode"))?;
+    Ok((scratch.copy(&bitcode)?, scratch.copy(&library)?))
+}
+
+/// Returns the bitcode of a static library that Cargo built now or earlier.
+///
+/// rustc writes both into the folder `deps`, with the hash of the compilation (features, profile, compiler) in the name.
+/// Cargo links the library of the requested compilation to its place without a hash, also if nothing is compiled. A name
+/// without a hash for the bitcode would belong to the last compilation, whatever its features.
+fn bitcode_of(library: &Path) -> Result<Option<PathBuf>, Diagnostic> {
+    let deps = library.with_file_name("deps");
+    let stem = library.file_stem().unwrap_or_default().to_string_lossy();
+    let wanted = files::read(library)?;
+    for entry in files::list(&deps)? {
+        let name = entry.file_stem().unwrap_or_default().to_string_lossy();
+        let is_kind = entry.extension().is_some_and(|e| e == "a");
+        let is_named = name
+            .strip_prefix(&*stem)
+            .is_some_and(|rest| rest.starts_with('-'));
+        if is_kind && is_named && files::read(&entry)? == wanted {
+            let bitcode = name.strip_prefix("lib").unwrap_or(&name);
+            let bitcode = deps.join(format!("{bitcode}.bc"));
+            return Ok(bitcode.is_file().then_some(bitcode));
+        }
+    }
+    Ok(None)
 }
 
 /// Returns the static library in Cargo's messages: the last is the crate's own.

@@ -5,7 +5,9 @@
 //! signal handler calls [`TempFolders::clear`] and exits the process.
 
 use std::collections::BTreeSet;
+use std::collections::hash_map::RandomState;
 use std::fs;
+use std::hash::BuildHasher;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -52,13 +54,27 @@ impl TempFolders {
     }
 }
 
+/// Returns a random part of a file name. The process identifier is not enough: processes in two containers share a
+/// folder and have equal identifiers, and a killed process leaves its files behind.
+pub(crate) fn random_suffix() -> String {
+    // The standard library seeds the state from the system's random numbers, and never twice with the same numbers.
+    format!("{:016x}", RandomState::new().hash_one(()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
+    fn random_suffixes_differ() {
+        let suffixes: BTreeSet<String> = (0..1000).map(|_| random_suffix()).collect();
+        assert_eq!(suffixes.len(), 1000);
+        assert!(suffixes.iter().all(|suffix| suffix.len() == 16));
+    }
+
+    #[test]
     fn what_was_noted_goes_and_what_was_removed_does_not_matter() {
-        let base = std::env::temp_dir().join(format!("gradus-leftovers-{}", std::process::id()));
+        let base = std::env::temp_dir().join(format!("gradus-leftovers-{}", random_suffix()));
         let (one, two) = (base.join("one"), base.join("two"));
         for folder in [&one, &two] {
             fs::create_dir_all(folder).expect("a folder");

@@ -93,6 +93,9 @@ pub(crate) fn module_with_words(
         return Err(dropped(&lost.name, &lost.span));
     }
     settled.registrations = kept.registrations;
+    for registered in &mut settled.registrations {
+        registered.span.file = files::shown_name(&registered.span.file);
+    }
     Ok(settled)
 }
 

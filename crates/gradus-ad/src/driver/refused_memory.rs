@@ -7,10 +7,11 @@
 //! if growth fails, and leaves the requested number of bytes in its state.
 
 use crate::emit::libc;
+use crate::emit::stop_message::stop_message;
 use gradus_ir::externals::{AllocationSize, DERIVATIVE_BLOCK_NAME, ExternalFn, MemoryFn};
 use gradus_ir::{
-    BinaryOp, Body, Builder, CastOp, ConstKind, FuncId, IntPredicate, Linkage, Op, OpKind, Symbol,
-    Unit, Value,
+    BinaryOp, Body, Builder, CastOp, Code, ConstKind, FuncId, IntPredicate, Linkage, Op, OpKind,
+    Symbol, Unit, Value,
 };
 
 /// The function that ends the program. Several files may define the function.
@@ -180,7 +181,8 @@ fn message(unit: &mut Unit, name: &str, row: &str) -> gradus_ir::GlobalId {
         true => String::new(),
         false => format!("; largest tape entry: {}", row.replace('%', "%%")),
     };
-    let text = format!("gradus: cannot allocate %llu bytes of memory for a derivative{row}\n\0");
+    let text = format!("cannot allocate %llu bytes of memory for a derivative{row}");
+    let text = stop_message(Code::LimitReached, &text) + "\0";
     unit.add_string(name, &text)
 }
 

@@ -4,3 +4,4 @@ pub(crate) mod builder;
 pub(crate) mod libc;
 pub(crate) mod masked_ops;
 pub(crate) mod parallel_loops;
+pub(crate) mod stop_message;

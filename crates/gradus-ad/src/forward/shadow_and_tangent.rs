@@ -3,6 +3,7 @@
 use super::ForwardPass;
 use crate::calculus;
 use crate::emit::builder::{Lanes, MemorySpace};
+use crate::emit::stop_message::stop_message;
 use crate::shadow::integer_words::TestedConversion;
 use crate::shadow::{indirect_calls, integer_words, tangent_ops};
 use gradus_ir::mutant::{Mutant, is_planted};
@@ -156,8 +157,9 @@ impl ForwardPass<'_, '_, '_, '_> {
         };
         let name = function.display_name();
         let text = format!(
-            "gradus: {place}`{name}` loads a pointer to memory without a shadow from a global variable: the pointer was stored before the call of the derivative\n"
+            "{place}`{name}` loads a pointer to memory without a shadow from a global variable: the pointer was stored before the call of the derivative"
         );
+        let text = stop_message(Code::Outlives, &text);
         let stop = indirect_calls::stop_with_message(self.out.unit, &text);
         let ptr = self.out.body.ty(own);
         let null = self.out.build().zero(ptr);

@@ -7,9 +7,10 @@
 //! dimension.
 
 use crate::emit::builder::{DerivativeBuilder, MemorySpace};
+use crate::emit::stop_message::stop_message;
 use crate::shadow::indirect_calls;
 use crate::variant::{Mode, ParamRole, Signature, Variant};
-use gradus_ir::{BinaryOp, Body, CastOp, FuncId, IntPredicate, Op, OpKind, Unit, Value};
+use gradus_ir::{BinaryOp, Body, CastOp, Code, FuncId, IntPredicate, Op, OpKind, Unit, Value};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// flang's TBAA name for descriptor members.
@@ -168,8 +169,8 @@ fn stop_unless_strides_agree(
     let name = name.unwrap_or_else(|| format!("argument {}", number + 1));
     let function = function.display_name();
     let text = format!(
-        "gradus: at the start of the derivative of `{function}`, the shadow of `{name}` has fewer elements than \
-         `{name}`, or different strides\n"
+        "at the start of the derivative of `{function}`, the shadow of `{name}` has fewer elements than `{name}`, or \
+         different strides"
     );
-    indirect_calls::stop_unless(out, fine, &text);
+    indirect_calls::stop_unless(out, fine, &stop_message(Code::BadRequest, &text));
 }

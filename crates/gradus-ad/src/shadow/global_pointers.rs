@@ -7,6 +7,7 @@
 
 use crate::analysis::program_facts::ProgramFacts;
 use crate::emit::builder::{DerivativeBuilder, MemorySpace};
+use crate::emit::stop_message::stop_message;
 use crate::shadow::constants::shadow_global;
 use crate::shadow::globals::address;
 use crate::shadow::indirect_calls;
@@ -272,8 +273,8 @@ fn stop_unless_rebound(
     let function = &out.unit.functions[variant.func];
     let function = function.display_name();
     let text = format!(
-        "gradus: at the start of the derivative of `{function}`, `{}` points to {why}\n",
+        "at the start of the derivative of `{function}`, `{}` points to {why}",
         out.unit.globals[global].name
     );
-    indirect_calls::stop_unless(out, fine, &text);
+    indirect_calls::stop_unless(out, fine, &stop_message(Code::Outlives, &text));
 }

@@ -9,10 +9,13 @@
 use crate::analysis::body_facts::BodyFacts;
 use crate::emit::builder::DerivativeBuilder;
 use crate::emit::libc;
+use crate::emit::stop_message::stop_message;
 use crate::variant::indirect_calls::indirect_variant;
 use crate::variant::{Mode, ParamRole, ResultRole, Signature, Variant};
 use gradus_ir::externals::ExternalFn;
-use gradus_ir::{Body, Builder, FuncId, IntPredicate, Linkage, Op, Region, TypeId, Unit, Value};
+use gradus_ir::{
+    Body, Builder, Code, FuncId, IntPredicate, Linkage, Op, Region, TypeId, Unit, Value,
+};
 
 /// Symbol prefix of the dispatch functions while the derivatives of one root are built.
 pub const CALL_PREFIX: &str = "__gradus1_call_";
@@ -114,7 +117,8 @@ fn message(unit: &Unit, facts: &BodyFacts<'_>, op: Op) -> String {
         Some(span) => format!("{}:{}: ", span.file, span.line),
         None => String::new(),
     };
-    format!("gradus: {place}the target of an indirect call has no known derivative\n")
+    let text = format!("{place}the target of an indirect call has no known derivative");
+    stop_message(Code::UnknownIndirectTarget, &text)
 }
 
 struct DispatchBuilder<'a> {

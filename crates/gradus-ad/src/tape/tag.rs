@@ -16,7 +16,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// The function that ends the program on a mismatched tape.
 const TAG_MISMATCH: &str = "__gradus1_tape_misfit";
-const MESSAGE: &str = "gradus: tape mismatch: the augmented primal of this function with the same \
+const MESSAGE: &str = "gradus: error[GRD0014]: tape mismatch: the augmented primal of this function with the same \
                        activities, keywords and size did not write this tape, or the tape is already used\n";
 /// Tag bit for strong products. A reverse pass without `enzyme_strong_zero` rejects such a tape; a reverse
 /// pass with the keyword accepts both kinds.

@@ -32,7 +32,7 @@ use gradus_ir::externals::{ExternalFn, IntFn};
 use gradus_ir::{
     BinaryOp, Body, CastOp, ConstKind, Definition, FloatKind, FuncId, Op, OpKind, Type, Unit, Value,
 };
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// The effect of an edge on the bits of its source.
 #[derive(Clone, Copy, Debug)]
@@ -104,11 +104,22 @@ fn fraction(kind: FloatKind) -> u128 {
     })
 }
 
+/// A use of fraction bits, or of an integer in place of fraction bits, without a derivative.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FractionUse {
+    /// Bits of a float are converted to a number.
+    Converted,
+    /// An integer of a union is changed before the conversion.
+    IntegerOfUnion,
+    /// An integer converted from a float becomes the fraction of another.
+    Stored,
+}
+
 /// What happens to fraction bits of varied floats in a call graph.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FractionBits {
     /// Conversions and stores without a derivative.
-    refused: HashSet<(FuncId, Op)>,
+    refused: HashMap<(FuncId, Op), FractionUse>,
     words: HashSet<(FuncId, Op)>,
     names: HashSet<(FuncId, Op)>,
     stores: HashSet<(FuncId, Op)>,
@@ -145,7 +156,7 @@ impl FractionBits {
         }
         self.stores.insert((func, op));
         if stores_number_as_float(graph.facts, graph.classes, mask, (func, body, op)) {
-            self.refused.insert((func, op));
+            self.refused.insert((func, op), FractionUse::Stored);
         }
     }
 
@@ -163,7 +174,7 @@ impl FractionBits {
         match (cast, unit.types.float_kind(body.ty(to))) {
             (CastOp::BitCast, Some(kind)) => {
                 if mask(&masks.by_value) & fraction(kind) != 0 {
-                    self.refused.insert((func, op));
+                    self.refused.insert((func, op), FractionUse::Stored);
                 }
             }
             (CastOp::SIToFP | CastOp::UIToFP, _) => {
@@ -182,7 +193,12 @@ impl FractionBits {
                     &masks.by_names
                 };
                 if mask(bits) | mask(names) != 0 {
-                    self.refused.insert((func, op));
+                    let what = match graph.may_be_integer(func, from) || mask(&masks.by_words) != 0
+                    {
+                        true => FractionUse::IntegerOfUnion,
+                        false => FractionUse::Converted,
+                    };
+                    self.refused.insert((func, op), what);
                 } else if mask(&masks.by_names) != 0 {
                     self.names.insert((func, op));
                 }
@@ -194,9 +210,9 @@ impl FractionBits {
         }
     }
 
-    /// Returns true for a conversion or a store that depends on fraction bits, and has no derivative.
-    pub(crate) fn is_refused(&self, site: (FuncId, Op)) -> bool {
-        self.refused.contains(&site)
+    /// Returns the use of fraction bits by a conversion or a store that has no derivative.
+    pub(crate) fn use_without_derivative(&self, site: (FuncId, Op)) -> Option<FractionUse> {
+        self.refused.get(&site).copied()
     }
     /// Returns the conversions to floats of words of run-time kind. The operand is the loaded integer, or differs from it
     /// by a small constant. The derivative tests that the operand is an integer where it has an adjoint.
@@ -222,6 +238,8 @@ struct Masks {
     by_whole_bits: Vec<u128>,
     /// After an edge that changes the magnitude: no test tells such bits from an integer.
     by_mixed_bits: Vec<u128>,
+    /// From words of run-time kind.
+    by_words: Vec<u128>,
     by_names: Vec<u128>,
     by_mixed_names: Vec<u128>,
     /// From conversions of floats, along edges that preserve growth.
@@ -235,6 +253,7 @@ impl Masks {
         Masks {
             by_whole_bits: graph.propagate_masks(&graph.of_floats, BitTransfer::keeps_magnitude),
             by_mixed_bits: graph.propagate_masks(&graph.mixed_bits(&by_bits), |_| true),
+            by_words: graph.propagate_masks(&graph.bits_of_words(&by_bits), |_| true),
             by_bits,
             by_mixed_names: graph.propagate_masks(&graph.mixed_bits(&by_names), |_| true),
             by_names,
@@ -397,6 +416,11 @@ impl<'a> Graph<'a> {
         let mixed = changes
             .map(|(from, to, change)| (*to as FlowNode, change.apply(by_bits[*from as usize])));
         mixed.filter(|(_, mask)| *mask != 0).collect()
+    }
+    /// Returns the bits that count as bits of floats in words of run-time kind.
+    fn bits_of_words(&self, by_bits: &[u128]) -> Vec<(FlowNode, u128)> {
+        let words = self.words.iter().map(|node| (*node, by_bits[*node]));
+        words.filter(|(_, mask)| *mask != 0).collect()
     }
     /// Returns the mask of a value.
     fn mask(&self, masks: &[u128], func: FuncId, value: Value) -> u128 {

@@ -2,7 +2,7 @@
 
 pub(crate) mod exception_objects;
 pub(crate) mod flow_graph;
-mod fraction_bits;
+pub(crate) mod fraction_bits;
 pub(crate) mod indirect_outputs;
 mod integer_words;
 pub(crate) mod local_outputs;

@@ -12,6 +12,7 @@ pub mod module;
 pub mod op_histogram;
 pub mod pristine_bodies;
 pub(crate) mod reachable;
+pub(crate) mod source_files;
 pub mod symbol_preservation;
 pub mod symbols;
 pub mod target;

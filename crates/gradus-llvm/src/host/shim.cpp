@@ -375,6 +375,16 @@ const char *gr_attribute_name(unsigned kind, size_t *len) {
 }
 int gr_is_integer_attribute(LLVMAttributeRef a) { return unwrap(a).isIntAttribute(); }
 
+// Returns the folder of the compilation that a local scope belongs to; empty if unknown.
+const char *gr_unit_directory(LLVMMetadataRef scope, size_t *len) {
+  auto *local = dyn_cast<DILocalScope>(unwrap<Metadata>(scope));
+  auto *program = local ? local->getSubprogram() : nullptr;
+  auto *unit = program ? program->getUnit() : nullptr;
+  StringRef n = unit ? unit->getDirectory() : StringRef("");
+  *len = n.size();
+  return n.data();
+}
+
 // Returns the source name of a function.
 const char *gr_subprogram_name(LLVMMetadataRef subprogram, size_t *len) {
   StringRef n = unwrap<DISubprogram>(subprogram)->getName();

@@ -1,7 +1,9 @@
 //! Symbol queries: definitions, calls, argument names, source lines, and C types from debug information.
+
 use crate::host::ffi::users_of;
 use crate::host::ffi::*;
 use crate::host::module::Host;
+use crate::host::source_files::file_name;
 use gradus_ir::SourceSpan;
 use llvm_sys::LLVMLinkage;
 use llvm_sys::core::*;
@@ -336,31 +338,6 @@ pub(crate) unsafe fn path_of(file: LLVMMetadataRef) -> String {
     }
 }
 
-/// Returns the name of a file. A name below the folder of Rust's standard library (`/rustc/COMMIT`) is relative, and
-/// gets the folder: the file is library code.
-///
-/// # Safety
-/// `file` is null or a live `DIFile`.
-pub(crate) unsafe fn file_name(file: LLVMMetadataRef) -> String {
-    if file.is_null() {
-        return String::new();
-    }
-    let (mut len, mut folder_len) = (0, 0);
-    // SAFETY: by the contract, the metadata is a file.
-    let (name, folder) = unsafe {
-        let name = LLVMDIFileGetFilename(file, &mut len);
-        let folder = LLVMDIFileGetDirectory(file, &mut folder_len);
-        (
-            text_of(name, len as usize),
-            text_of(folder, folder_len as usize),
-        )
-    };
-    match folder.starts_with("/rustc/") && !name.starts_with('/') {
-        true => format!("{folder}/{name}"),
-        false => name,
-    }
-}
-
 /// Returns the source location of an instruction; `None` without a line in the debug information.
 ///
 /// # Safety
@@ -371,10 +348,11 @@ pub(crate) unsafe fn source_location(inst: LLVMValueRef) -> Option<SourceSpan> {
         if location.is_null() {
             return None;
         }
-        let file = LLVMDIScopeGetFile(LLVMDILocationGetScope(location));
+        let scope = LLVMDILocationGetScope(location);
+        let file = LLVMDIScopeGetFile(scope);
         let line = LLVMDILocationGetLine(location);
         (!file.is_null() && line > 0).then(|| SourceSpan {
-            file: file_name(file),
+            file: file_name(scope),
             line,
             column: LLVMDILocationGetColumn(location),
             called_at: None,

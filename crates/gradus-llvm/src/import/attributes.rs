@@ -6,6 +6,7 @@
 use super::Importer;
 use super::constants::linkage;
 use crate::host::ffi::*;
+use crate::host::source_files::file_name;
 use crate::host::symbols::qualified_name;
 use gradus_ir::{Attr, AttrSet, AttrValue, AttrsId, FuncId, Function, SourceSpan};
 use llvm_sys::core::*;
@@ -81,11 +82,8 @@ impl Importer<'_> {
             function.source_name = function.source_name.take().or(name);
             let file = LLVMDIScopeGetFile(program);
             if !file.is_null() {
-                let mut len = 0;
-                let path = LLVMDIFileGetFilename(file, &mut len);
-                let file = text_of(path, len as usize);
                 function.span = Some(SourceSpan {
-                    file,
+                    file: file_name(program),
                     line: LLVMDISubprogramGetLine(program),
                     column: 0,
                     called_at: None,

@@ -2,7 +2,7 @@
 //! preserved only.
 use super::Importer;
 use crate::host::ffi::*;
-use crate::host::symbols::file_name;
+use crate::host::source_files::file_name;
 use gradus_ir::{
     AliasScope, LocId, Location, Meta, MetaId, ScopeId, SourceSpan, TbaaStructMember, TbaaTag,
     TbaaType, TbaaTypeId,
@@ -286,12 +286,12 @@ impl Importer<'_> {
     fn make_location(&mut self, here: LLVMMetadataRef) -> Location {
         let outer = unsafe { LLVMDILocationGetInlinedAt(here) };
         unsafe {
-            let file = LLVMDIScopeGetFile(LLVMDILocationGetScope(here));
+            let scope = LLVMDILocationGetScope(here);
             let mut name_len = 0;
             let name = gr_location_function(here, &mut name_len);
             Location {
                 span: SourceSpan {
-                    file: file_name(file),
+                    file: file_name(scope),
                     line: LLVMDILocationGetLine(here),
                     column: LLVMDILocationGetColumn(here),
                     called_at: None,

@@ -7,7 +7,7 @@ use crate::wire::reply::Derivative;
 use crate::wire::report::{
     AdditionKind, Additions, AliasVersion, ArgumentReport, ArgumentRole, DerivativeMode,
     DerivativeReport, DynamicOps, LineReport, Location, OpCounts, ParameterReport, RecomputedLoop,
-    ResultRole, ReverseLoop, Tape, TapeLoop, TapeRow,
+    ResultRole, ReverseLoop, Tape, TapeLoop, TapeRow, TapeSize,
 };
 use gradus_ad::{ArgActivity, Mode, ParallelLoop, ResultActivity, SavedValue, Versions};
 use gradus_ir::{SourceSpan, Unit};
@@ -164,7 +164,7 @@ fn lines(made: &DerivativeRecord, saves: bool) -> Vec<LineReport> {
         dynamic_ops: DynamicOps::default(),
         active_floats: 0,
         floats: 0,
-        tape_bytes: 0.0,
+        tape: TapeSize::default(),
     };
     let mut lines: BTreeMap<(String, u32), LineReport> = BTreeMap::new();
     for ((file, line), cost) in &made.report.lines {
@@ -180,12 +180,12 @@ fn lines(made: &DerivativeRecord, saves: bool) -> Vec<LineReport> {
         lines.insert((file.clone(), *line), report);
     }
     let saved = made.report.saved.iter().filter(|_| saves);
-    for (span, bytes) in saved.filter_map(|one| Some((one.span.as_ref()?, one.total_bytes))) {
+    for (span, one) in saved.filter_map(|one| Some((one.span.as_ref()?, one))) {
         let span = span.called_at.as_deref().unwrap_or(span);
         let line = lines
             .entry((span.file.clone(), span.line))
             .or_insert_with(|| empty(&span.file, span.line));
-        line.tape_bytes += bytes;
+        line.tape.add_row(&row(one));
     }
     lines.into_values().collect()
 }
@@ -239,17 +239,17 @@ fn tape(saved: &[SavedValue]) -> Tape {
                         == (&row.formula, &row.value, &row.why) =>
             {
                 last.count += 1;
-                last.total_bytes += row.total_bytes;
+                last.total_bytes = last.size().bytes;
             }
             _ => rows.push(row),
         }
         before = Some(at);
     }
-    let mut loops = saved.iter().flat_map(|one| &one.loops);
+    let mut size = TapeSize::default();
+    rows.iter().for_each(|row| size.add_row(row));
     Tape {
-        // An empty sum is -0.
-        bytes: totals.values().fold(0.0, |sum, bytes| sum + bytes),
-        estimated: loops.any(|l| l.trips.parse::<u64>().is_err()),
+        bytes: size.bytes,
+        terms: size.terms,
         rows,
     }
 }
@@ -258,22 +258,24 @@ fn row(saved: &SavedValue) -> TapeRow {
     let loops = saved.loops.iter().map(|one| TapeLoop {
         location: one.span.as_ref().map(location),
         trips: one.trips.clone(),
-        estimate: one.estimate,
+        count: one.trips.parse::<u64>().is_ok().then_some(one.estimate),
     });
-    TapeRow {
+    let mut row = TapeRow {
         location: saved.span.as_ref().map(location),
         value: saved.description.clone(),
         count: 1,
         bytes: saved.bytes,
         loops: loops.collect(),
         formula: formula(saved),
-        total_bytes: saved.total_bytes,
+        total_bytes: None,
         storage: saved.place.to_string(),
         reason: saved.reason,
         why: saved.reason_text.clone(),
         clobber: saved.clobber.as_ref().map(location),
         remedy: remedy(saved),
-    }
+    };
+    row.total_bytes = row.size().bytes;
+    row
 }
 
 /// Returns the most expensive entry of these roots' tapes, with the source line.
@@ -298,5 +300,6 @@ fn size(kept: &SavedValue) -> String {
 /// Formats size and trip counts of a saved value.
 fn formula(kept: &SavedValue) -> String {
     let times = kept.loops.iter().map(|one| format!(" × {}", one.trips));
-    format!("{} bytes{}", kept.bytes, times.collect::<String>())
+    let noun = if kept.bytes == 1 { "byte" } else { "bytes" };
+    format!("{} {noun}{}", kept.bytes, times.collect::<String>())
 }

@@ -287,6 +287,16 @@ fn describe(text: &mut String, derivative: &Derivative) {
     let _ = writeln!(text, "{};", derivative.prototype);
 }
 
+/// Returns the prototype of the function, with the function's name in the source instead of a mangled symbol.
+fn source_prototype(derivative: &Derivative) -> String {
+    let prototype = &derivative.primal_prototype;
+    match derivative.source_name.contains("*/") {
+        // The text is inside a comment.
+        true => prototype.clone(),
+        false => prototype.replacen(&derivative.function, &derivative.source_name, 1),
+    }
+}
+
 /// Returns the contract for callers, line by line.
 fn contract(derivative: &Derivative) -> Vec<String> {
     let name = &derivative.source_name;
@@ -297,8 +307,8 @@ fn contract(derivative: &Derivative) -> Vec<String> {
     let shadows = with_role(|r| matches!(r, Role::Shadow(..)));
     let inactive = with_role(|r| matches!(r, Role::Inactive(_)));
     let mut lines = vec![match derivative.mode {
-        Mode::Forward => format!("JVP of {}", derivative.primal_prototype),
-        Mode::Reverse => format!("VJP of {}", derivative.primal_prototype),
+        Mode::Forward => format!("JVP of {}", source_prototype(derivative)),
+        Mode::Reverse => format!("VJP of {}", source_prototype(derivative)),
     }];
     for argument in &derivative.primal {
         if argument.name != argument.source_name && !argument.source_name.contains("*/") {

@@ -6,10 +6,11 @@
 //! [`REPORT_VERSION`].
 
 use gradus_ad::SaveReason;
+use gradus_ir::SourceSpan;
 use serde::{Deserialize, Serialize};
 
 /// The version of the JSON format.
-pub const REPORT_VERSION: u32 = 1;
+pub const REPORT_VERSION: u32 = 2;
 
 /// The report on a module.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -230,13 +231,31 @@ pub enum AdditionKind {
     TwoPhase,
 }
 
+/// A size in bytes. Lengths that only the run knows stay factors.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TapeSize {
+    /// The number of bytes; `None` if a length is unknown.
+    pub bytes: Option<f64>,
+    /// The terms of the sum, one for each product of unknown lengths.
+    pub terms: Vec<TapeTerm>,
+}
+
+/// A product of bytes and unknown lengths.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TapeTerm {
+    /// The bytes for one iteration of all loops of unknown length.
+    pub bytes: f64,
+    /// The unknown lengths in the program's terms, outermost first.
+    pub lengths: Vec<String>,
+}
+
 /// The tape of a derivative.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tape {
-    /// The estimated size.
-    pub bytes: f64,
-    /// True if the size rests on trip counts that are unknown; each counts as 1000.
-    pub estimated: bool,
+    /// The number of bytes; `None` if a length is unknown.
+    pub bytes: Option<f64>,
+    /// The terms of the size, one for each product of unknown lengths.
+    pub terms: Vec<TapeTerm>,
     /// The saved values. The most expensive line comes first, and within a line the most expensive value.
     pub rows: Vec<TapeRow>,
 }
@@ -256,8 +275,8 @@ pub struct TapeRow {
     pub loops: Vec<TapeLoop>,
     /// Bytes of a save and trip counts as text.
     pub formula: String,
-    /// The estimated bytes of all saves of all `count` values.
-    pub total_bytes: f64,
+    /// The bytes of all saves of all `count` values; `None` if a trip count is unknown.
+    pub total_bytes: Option<f64>,
     /// The storage: `slot`, `array` or `frame`.
     pub storage: String,
     /// The kind of reason for saving.
@@ -277,8 +296,8 @@ pub struct TapeLoop {
     pub location: Option<Location>,
     /// The trip count in the program's terms.
     pub trips: String,
-    /// The estimated trip count.
-    pub estimate: f64,
+    /// The trip count; `None` if only the run knows.
+    pub count: Option<f64>,
 }
 
 /// Cost and activity of a source line.
@@ -294,8 +313,8 @@ pub struct LineReport {
     pub active_floats: usize,
     /// The number of float values.
     pub floats: usize,
-    /// The estimated bytes of the tape that values of the line occupy.
-    pub tape_bytes: f64,
+    /// The tape that values of the line occupy.
+    pub tape: TapeSize,
 }
 
 /// A parallel region, or a construct outside of all regions.
@@ -416,10 +435,102 @@ pub struct VectorizerRemark {
     pub text: String,
 }
 
+/// The factor for an unknown length in comparisons of sizes.
+const UNKNOWN_LENGTH_WEIGHT: f64 = 1000.0;
+
+impl Default for TapeSize {
+    /// The size of no values.
+    fn default() -> TapeSize {
+        TapeSize {
+            bytes: Some(0.0),
+            terms: Vec::new(),
+        }
+    }
+}
+
+impl TapeSize {
+    /// Adds the saves of a row.
+    pub fn add_row(&mut self, row: &TapeRow) {
+        let known = row.loops.iter().filter_map(|one| one.count);
+        let unknown = row.loops.iter().filter(|one| one.count.is_none());
+        let bytes = known.fold(row.bytes as f64 * row.count as f64, |bytes, count| {
+            bytes * count
+        });
+        self.add_term(bytes, unknown.map(|one| one.trips.clone()).collect());
+    }
+
+    /// Adds another size.
+    pub fn add(&mut self, other: &TapeSize) {
+        for term in &other.terms {
+            self.add_term(term.bytes, term.lengths.clone());
+        }
+    }
+
+    fn add_term(&mut self, bytes: f64, lengths: Vec<String>) {
+        self.bytes = self
+            .bytes
+            .filter(|_| lengths.is_empty())
+            .map(|sum| sum + bytes);
+        match self.terms.iter_mut().find(|term| term.lengths == lengths) {
+            Some(term) => term.bytes += bytes,
+            None => self.terms.push(TapeTerm { bytes, lengths }),
+        }
+        self.terms.sort_by(|a, b| b.weight().total_cmp(&a.weight()));
+    }
+
+    /// Returns true if nothing is saved.
+    pub fn is_zero(&self) -> bool {
+        self.terms.iter().all(|term| term.bytes == 0.0)
+    }
+
+    /// Returns a number that orders sizes, with equal unknown lengths. The number is a guess, and is never shown.
+    pub fn weight(&self) -> f64 {
+        self.terms
+            .iter()
+            .map(TapeTerm::weight)
+            .fold(0.0, |sum, weight| sum + weight)
+    }
+}
+
+impl TapeTerm {
+    fn weight(&self) -> f64 {
+        self.bytes * UNKNOWN_LENGTH_WEIGHT.powi(self.lengths.len() as i32)
+    }
+}
+
+impl Tape {
+    /// Returns the size of all rows.
+    pub fn size(&self) -> TapeSize {
+        TapeSize {
+            bytes: self.bytes,
+            terms: self.terms.clone(),
+        }
+    }
+}
+
+impl TapeRow {
+    /// Returns the size of all saves.
+    pub fn size(&self) -> TapeSize {
+        let mut size = TapeSize::default();
+        size.add_row(self);
+        size
+    }
+}
+
 impl Location {
     /// Returns the place in the user's code.
     pub fn of_user(&self) -> &Location {
         self.called_at.as_deref().unwrap_or(self)
+    }
+
+    /// Returns the place as a span of a diagnostic.
+    pub fn span(&self) -> SourceSpan {
+        SourceSpan {
+            file: self.file.clone(),
+            line: self.line,
+            column: self.column,
+            called_at: self.called_at.as_ref().map(|at| Box::new(at.span())),
+        }
     }
 }
 

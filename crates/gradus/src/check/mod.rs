@@ -10,6 +10,7 @@
 
 mod driver;
 mod slots;
+mod stop;
 #[cfg(test)]
 mod tests;
 mod trace;
@@ -25,7 +26,7 @@ use crate::report::{CheckReport, Comparison, Document};
 use crate::source::{self, CompilerOptions};
 use crate::{Language, Settings, child, fortran_descriptor, program, runtime, words};
 use gradus_ir::{Code, Diagnostic};
-use gradus_pipeline::report::Report;
+use gradus_pipeline::report::{Location, Report};
 use gradus_pipeline::{GradRequest, GradTask, Mode, Options, Outcome, OutputKind, Request, Task};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -58,8 +59,6 @@ pub struct Check {
     pub limit_seconds: u32,
     /// The memory limit in bytes.
     pub limit_memory_bytes: u64,
-    /// True to return the report on the derivatives.
-    pub reports: bool,
     /// Options of the passes.
     pub options: Options,
 }
@@ -75,7 +74,7 @@ pub struct Checked {
     pub limit: bool,
     /// The comparisons, for the user.
     pub text: String,
-    /// The report on the derivatives, if requested.
+    /// The report on the derivatives.
     pub report: Report,
     /// All diagnostics.
     pub diagnostics: Vec<Diagnostic>,
@@ -129,7 +128,8 @@ fn run(settings: &Settings, what: &Check, checked: &mut Checked) -> Result<(), D
         inputs: program.inputs,
         task: Task::Grad(task(what)),
         level: source.level,
-        report: what.reports,
+        // The report locates the function.
+        report: true,
         emit: vec![OutputKind::Bitcode, OutputKind::Header],
         options: Options {
             skip_late: true,
@@ -169,10 +169,16 @@ fn run(settings: &Settings, what: &Check, checked: &mut Checked) -> Result<(), D
     let objects = (object.as_path(), source.library.as_deref());
     let program = build(settings, what, &scratch, objects, (header, &driver, symbol))?;
     let place = |frames: &[&str]| trace::source_line(settings, &program, frames);
+    let function = |frames: &[&str]| trace::function_name(settings, &program, frames);
+    let location = checked.report.derivatives.iter().find(|one| one.requested);
+    let location = location.and_then(|one| one.location.as_ref());
     let setting = CheckContext {
         what,
         derivative: forward,
+        location: location.map(Location::span),
+        registrations: &source.registrations,
         place: &place,
+        function: &function,
     };
     decide(&setting, &program, &scratch, checked)
 }
@@ -226,9 +232,7 @@ fn decide(
         Verdict::Right => checked.is_right = true,
         Verdict::Untested(reason) => checked.diagnostics.push(setting.untested(reason)),
         Verdict::Wrong => {
-            let name = &setting.derivative.source_name;
-            let message = format!("the derivative of {name} fails the check");
-            let finding = Diagnostic::error(Code::CheckFailed, message);
+            let finding = setting.mismatch(&checked.text);
             checked.diagnostics.push(finding);
         }
     }

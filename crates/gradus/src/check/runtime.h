@@ -319,8 +319,8 @@ static void gr_found(int number, siginfo_t *info, void *context)
 }
 #endif
 
-/* A derivative that is not finite where the function is: it is run once more, up to the first operation
- * that has no value (an infinite slope times zero) or an infinite one. */
+/* A function that is not finite, or a derivative that is not finite where the function is: it is run once more, up to
+ * the first operation that has no value (an infinite slope times zero) or an infinite one. */
 static void gr_not_finite(const char *mode, double found, double (*again)(double *))
 {
     fprintf(gr_out, "@notfinite %s\n", isnan(found) ? "not a number" : "infinite");
@@ -339,6 +339,13 @@ static void gr_not_finite(const char *mode, double found, double (*again)(double
 #else
     (void)again;
 #endif
+}
+
+/* Runs the function alone once more. */
+static double gr_function_again(double *size)
+{
+    *size = 0;
+    return gr_along(0, NULL, 0);
 }
 
 /* Returns the reason why nothing was tested. */
@@ -396,9 +403,11 @@ static void gr_check(void)
     fprintf(gr_out, "@end\n");
     fflush(gr_out);
     gr_done = 1;
-    if (finite && !isfinite(forward))
+    if (!finite)
+        gr_not_finite("the function itself", gr_along(0, NULL, 0), gr_function_again);
+    else if (!isfinite(forward))
         gr_not_finite("forward mode", forward, gr_forward_product);
-    else if (finite && !isfinite(reverse))
+    else if (!isfinite(reverse))
         gr_not_finite("reverse mode", reverse, gr_reverse_product);
     _exit(0);
 }

@@ -135,7 +135,6 @@ fn asked(values: &[(&str, &str)]) -> Check {
         flags: Vec::new(),
         limit_seconds: 2,
         limit_memory_bytes: 1 << 30,
-        reports: false,
         options: Options::default(),
     }
 }
@@ -185,7 +184,10 @@ fn judged(forward: &str, skip: &str, scale: &str, tail: &str) -> Result<Checked,
     let setting = CheckContext {
         what: &what,
         derivative: &jvp,
+        location: None,
+        registrations: &[],
         place: &place,
+        function: &|_| None,
     };
     decide(&setting, &program, &scratch, &mut checked)?;
     Ok(checked)

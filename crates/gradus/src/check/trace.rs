@@ -1,6 +1,6 @@
 //! Locates a signal: maps the addresses reported by a dying check to a source line of the user.
 
-use crate::{Language, Settings};
+use crate::{Language, Settings, files};
 use gradus_ir::SourceSpan;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -24,15 +24,8 @@ pub(super) fn source_line(
     frames: &[&str],
 ) -> Option<SourceSpan> {
     let folder = program.parent()?;
-    let mut command = Command::new(addr2line(settings)?);
-    command.arg("-e").arg(program);
-    command.args(frames.iter().map(|frame| format!("0x{frame}")));
-    let output = command
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .output()
-        .ok()?;
-    let text = String::from_utf8_lossy(&output.stdout);
+    // Code without a line of its own has that of the function that it is inlined into.
+    let text = look_up(settings, program, &["-i"], frames)?;
     let mut places = text.lines().filter_map(|line| parse_location(line, folder));
     let innermost = places.next()?;
     // The user's own line is preferred if the innermost frame is in code of a compiler's installation.
@@ -40,6 +33,43 @@ pub(super) fn source_line(
         true => places.find(|p| !p.is_in_system_code()).or(Some(innermost)),
         false => Some(innermost),
     }
+}
+
+/// The start of the symbols of derivatives that no user names.
+const DERIVATIVE_PREFIX: &str = "__gradus1_";
+
+/// Returns the source name of the function of the innermost frame in user code. Code inlined into a derivative keeps the
+/// name of its function.
+pub(super) fn function_name(
+    settings: &Settings,
+    program: &Path,
+    frames: &[&str],
+) -> Option<String> {
+    let folder = program.parent()?;
+    let text = look_up(settings, program, &["-f", "-i", "-C"], frames)?;
+    // A line with the name of the function precedes the line with the place.
+    let lines: Vec<&str> = text.lines().collect();
+    let pairs = lines.chunks_exact(2);
+    pairs
+        .filter_map(|pair| Some((pair[0], parse_location(pair[1], folder)?)))
+        .find(|(_, place)| !place.is_in_system_code())
+        .map(|(name, _)| name.to_string())
+        .filter(|name| !name.starts_with(DERIVATIVE_PREFIX))
+}
+
+/// Returns what the program for addresses prints on some frames.
+fn look_up(
+    settings: &Settings,
+    program: &Path,
+    options: &[&str],
+    frames: &[&str],
+) -> Option<String> {
+    let mut command = Command::new(addr2line(settings)?);
+    command.args(options).arg("-e").arg(program);
+    command.args(frames.iter().map(|frame| format!("0x{frame}")));
+    let quiet = command.stdin(Stdio::null()).stderr(Stdio::null());
+    let output = quiet.output().ok()?;
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// Parses a line `file:line[:column]…` of the tool, if the file is outside `folder`.
@@ -50,7 +80,7 @@ fn parse_location(line: &str, folder: &Path) -> Option<SourceSpan> {
     let line = number.parse().ok().filter(|line| *line > 0)?;
     let exists = Path::new(file).is_file() && !Path::new(file).starts_with(folder);
     exists.then(|| SourceSpan {
-        file: file.to_string(),
+        file: files::shown_name(file),
         line,
         column: 0,
         called_at: None,
@@ -78,7 +108,10 @@ mod tests {
         let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/check/trace.rs");
         let text = format!("{}:7", own.display());
         let found = parse_location(&text, Path::new("/nowhere")).expect("a place");
-        assert_eq!((found.line, Path::new(&found.file)), (7, own.as_path()));
+        assert_eq!(
+            (found.line, Path::new(&found.file)),
+            (7, Path::new("src/check/trace.rs"))
+        );
         assert_eq!(own.file_name().map(PathBuf::from), here);
         assert!(parse_location(&text, own.parent().expect("a folder")).is_none());
         for text in ["??:0", "??:?", "", "a.c", &format!("{}:0", own.display())] {

@@ -1,8 +1,8 @@
 //! The verdict on a run of the check's program, from output and exit status.
 
-use super::{Check, trace};
+use super::{Check, stop, trace};
 use gradus_ir::{Code, Diagnostic, SourceSpan};
-use gradus_pipeline::{Argument, Derivative};
+use gradus_pipeline::{Argument, Derivative, WrittenRegistration};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
@@ -104,12 +104,21 @@ impl Run {
 /// The signals of an expired timer, and of exceeded processor time.
 const OUT_OF_TIME: [Option<i32>; 2] = [Some(14), Some(24)];
 
+/// The runtime's word for the function, in place of a mode (`runtime.h`).
+const FUNCTION_ITSELF: &str = "the function itself";
+
 /// The context of a run.
 pub(super) struct CheckContext<'a> {
     pub(super) what: &'a Check,
     pub(super) derivative: &'a Derivative,
+    /// The definition of the function.
+    pub(super) location: Option<SourceSpan>,
+    /// Derivatives that the program registers.
+    pub(super) registrations: &'a [WrittenRegistration],
     /// Returns the user's source line for the innermost of some addresses.
     pub(super) place: &'a dyn Fn(&[&str]) -> Option<SourceSpan>,
+    /// Returns the user's function of the innermost of some addresses.
+    pub(super) function: &'a dyn Fn(&[&str]) -> Option<String>,
 }
 
 impl CheckContext<'_> {
@@ -211,6 +220,9 @@ impl CheckContext<'_> {
         if let Some(finding) = self.out_of_bounds_error(run, stage) {
             return finding;
         }
+        if let Some(stop) = stop::stop(&run.stderr_tail) {
+            return self.stopped(run, stage, stop);
+        }
         let signal = run.status.and_then(|s| s.signal());
         let message = match (uncaught_exception_type(&run.stderr_tail), signal) {
             (Some(what), _) => format!("{name}: {stage} threw {what}"),
@@ -234,6 +246,21 @@ impl CheckContext<'_> {
                 .help("this is a bug in Gradus, please report it: the function itself returns with these values"),
             false => finding.help("pass values that the function accepts"),
         }
+    }
+
+    /// Returns the diagnostic on a derivative that ended the program with a message: the message's own.
+    fn stopped(&self, run: &Run, stage: &str, stop: stop::Stop) -> Diagnostic {
+        let name = self.source_name();
+        let frames = run.frames();
+        let place = stop.place.or_else(|| (self.place)(&frames));
+        let mut finding = Diagnostic::error(stop.code, stop.text)
+            .at(place, "the derivative of this line ended the program")
+            .note(format!(
+                "{stage} of `{name}` ended the program with this message"
+            ));
+        finding.help = stop::remedy(stop.code).map(String::from);
+        finding.function = (self.function)(&frames);
+        finding
     }
 
     /// Returns the diagnostic on an access outside an argument's memory.
@@ -280,11 +307,39 @@ impl CheckContext<'_> {
     /// Returns the diagnostic on an infinite or NaN derivative.
     fn not_finite(&self, (what, mode): (&str, &str), place: Option<SourceSpan>) -> Diagnostic {
         let name = self.source_name();
+        const LABEL: &str = "the first operation with a non-finite result";
+        if mode == FUNCTION_ITSELF {
+            let message = format!("{name}: the function is {what} at the given values");
+            return Diagnostic::warning(Code::NotFinite, message)
+                .at(place, LABEL)
+                .help("pass values at which the function is defined");
+        }
         let message =
             format!("{name}: the derivative in {mode} is {what}, but the function is finite");
         Diagnostic::warning(Code::NotFinite, message)
-            .at(place, "the first operation with a non-finite result")
+            .at(place, LABEL)
             .help("use `--strong-zero` to define zero times an infinite slope as zero, or pass values at which the slope is finite")
+    }
+
+    /// Returns the diagnostic on a failed comparison, with the comparisons and the derivatives that the program itself
+    /// registers: these are the usual cause.
+    pub(super) fn mismatch(&self, comparisons: &str) -> Diagnostic {
+        let message = format!("the derivative of {} fails the check", self.source_name());
+        let mut finding = Diagnostic::error(Code::CheckFailed, message)
+            .at(self.location.clone(), "the derivative of this function");
+        for registered in self.registrations {
+            let span = Some(registered.span.clone());
+            finding = finding.at(
+                span,
+                "the program registers this derivative: check the function alone",
+            );
+        }
+        let failed = comparisons.lines().filter(|line| line.contains("MISMATCH"));
+        for line in failed {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            finding = finding.note(words.join(" "));
+        }
+        finding
     }
 
     /// Returns the diagnostic on a check that tested nothing.

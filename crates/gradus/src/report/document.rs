@@ -2,6 +2,7 @@
 
 use gradus_pipeline::report::{
     AliasVersion, DerivativeMode, DerivativeReport, DynamicOps, REPORT_VERSION, Report, Tape,
+    TapeSize,
 };
 use serde::Serialize;
 
@@ -39,12 +40,12 @@ pub struct Headline {
     pub ops_estimated: bool,
     /// Operations of the derivative per operation of the function; `None` for a function without operations.
     pub ratio: Option<f64>,
-    /// The estimated bytes of the tape, without called functions; `None` without a tape.
-    pub tape_bytes: Option<f64>,
-    /// True if unknown lengths count as 1000.
-    pub tape_estimated: bool,
-    /// The estimated bytes of the tapes of called functions, for one call of each.
-    pub called_tape_bytes: f64,
+    /// The tape, without called functions; `None` without a tape.
+    pub tape: Option<TapeSize>,
+    /// The number of called functions with values on the tape.
+    pub called_tapes: usize,
+    /// The bytes of the tapes of called functions, for one call of each; `None` if a length is unknown.
+    pub called_tape_bytes: Option<f64>,
 }
 
 /// The result of a check.
@@ -139,25 +140,21 @@ fn headline(all: &[DerivativeReport], start: usize, end: usize) -> Headline {
             derivative: shown.ops.derivative as f64,
         },
     };
-    let bytes = |tape: &Option<Tape>| tape.as_ref().map(|tape| tape.bytes);
+    let tapes = called.iter().filter_map(|i| all[*i].tape.as_ref());
+    let called_tapes: Vec<TapeSize> = (tapes.map(Tape::size))
+        .filter(|size| !size.is_zero())
+        .collect();
     Headline {
         derivative: start,
         version,
         ops,
         ops_estimated: is_dynamic,
         ratio: (ops.primal > 0.0).then(|| ops.derivative / ops.primal),
-        tape_bytes: bytes(&shown.tape),
-        tape_estimated: is_estimated(&shown.tape)
-            || called.iter().any(|i| is_estimated(&all[*i].tape)),
-        called_tape_bytes: (called.iter().filter_map(|i| bytes(&all[*i].tape)))
-            .fold(0.0, |sum, bytes| sum + bytes),
+        tape: shown.tape.as_ref().map(Tape::size),
+        called_tapes: called_tapes.len(),
+        called_tape_bytes: (called_tapes.iter()).try_fold(0.0, |sum, size| Some(sum + size.bytes?)),
         called,
     }
-}
-
-/// Returns true if unknown lengths count as 1000 in the size of a tape.
-fn is_estimated(tape: &Option<Tape>) -> bool {
-    tape.as_ref().is_some_and(|tape| tape.estimated)
 }
 
 /// Returns true if the estimate of executed operations differs from the number of operations in the code.

@@ -1,6 +1,8 @@
 //! Numbers, places and lists as text.
 
-use gradus_pipeline::report::{ArgumentReport, ArgumentRole, Location, ResultRole};
+use gradus_pipeline::report::{
+    ArgumentReport, ArgumentRole, Location, ResultRole, TapeSize, TapeTerm,
+};
 
 /// Formats a count with at most four digits.
 pub(super) fn count(number: f64) -> String {
@@ -15,11 +17,32 @@ pub(super) fn count(number: f64) -> String {
 /// Formats a number of bytes with at most four digits.
 pub(super) fn bytes(number: f64) -> String {
     match number {
+        1.0 => "1 byte".to_string(),
         n if n < 1e4 => format!("{n:.0} bytes"),
         n if n < 1e6 => format!("{:.0} KB", n / 1e3),
         n if n < 1e9 => format!("{:.1} MB", n / 1e6),
         n => format!("{:.1} GB", n / 1e9),
     }
+}
+
+/// The number of terms of a size that are shown.
+const TERMS_MAX: usize = 3;
+
+/// Formats a size: the largest terms, and the number of other ones.
+pub(super) fn size(size: &TapeSize) -> String {
+    if let Some(known) = size.bytes {
+        return bytes(known);
+    }
+    let term = |term: &TapeTerm| {
+        let lengths = term.lengths.iter().map(|length| format!(" × {length}"));
+        bytes(term.bytes) + &lengths.collect::<String>()
+    };
+    let mut terms: Vec<String> = size.terms.iter().take(TERMS_MAX).map(term).collect();
+    let rest = size.terms.len().saturating_sub(TERMS_MAX);
+    if rest > 0 {
+        terms.push(many(rest, "smaller term"));
+    }
+    terms.join(" + ")
 }
 
 /// Formats the ratio of a derivative's cost to the function's cost, in brackets.

@@ -1,10 +1,10 @@
 //! The report as text, with all rows.
 
 use super::document::{Document, mode_name, runs_loops};
-use super::figures::{activity, bytes, count, many, place, ratio, result};
+use super::figures::{activity, bytes, count, many, place, ratio, result, size};
 use gradus_pipeline::report::{
     AdditionKind, AliasVersion, BarrierReport, DerivativeReport, KernelReport, RegionReport,
-    Report, ReverseLoop, Tape, TapeRow,
+    Report, ReverseLoop, Tape, TapeRow, TapeSize,
 };
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -170,15 +170,11 @@ fn tape_rows(text: &mut String, tape: &Tape, indent: &str) {
         let _ = writeln!(text, "{indent}  tape: 0 bytes");
         return;
     }
-    let about = match tape.estimated {
-        true => " (unknown lengths count as 1000)",
-        false => "",
-    };
-    let _ = writeln!(text, "{indent}  tape: {}{about}", bytes(tape.bytes));
+    let _ = writeln!(text, "{indent}  tape: {}", size(&tape.size()));
     let line = |row: &TapeRow| row.location.as_ref().map_or("unknown line".into(), place);
-    let mut totals: BTreeMap<String, f64> = BTreeMap::new();
+    let mut totals: BTreeMap<String, TapeSize> = BTreeMap::new();
     for row in &tape.rows {
-        *totals.entry(line(row)).or_default() += row.total_bytes;
+        totals.entry(line(row)).or_default().add_row(row);
     }
     let mut before: Option<String> = None;
     let mut rows: Vec<[String; 4]> = Vec::new();
@@ -186,10 +182,14 @@ fn tape_rows(text: &mut String, tape: &Tape, indent: &str) {
         let at = line(row);
         let head = match before.as_ref() == Some(&at) {
             true => String::new(),
-            false => format!("{at}: {}", bytes(totals[&at])),
+            // The rows show the factors of an unknown size.
+            false => match totals[&at].bytes {
+                Some(known) => format!("{at}: {}", bytes(known)),
+                None => format!("{at}:"),
+            },
         };
-        let size = format!("{} ({})", row.formula, row.storage);
-        rows.push([head, size, value(row), row.why.clone()]);
+        let saves = format!("{} ({})", row.formula, row.storage);
+        rows.push([head, saves, value(row), row.why.clone()]);
         before = Some(at);
     }
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();

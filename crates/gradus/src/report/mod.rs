@@ -1,10 +1,11 @@
-//! The report for users, in four forms: short text, full text, JSON, HTML. All forms are rendered from one
+//! The report for users, in five forms: short text, full text, JSON, HTML, LLVM remarks. All forms are rendered from one
 //! [`Document`]; the page `docs/reference/report.md` documents the fields.
 
 mod document;
 mod figures;
 mod full;
 mod html;
+mod remarks;
 mod short;
 
 pub use document::{CheckReport, Comparison, Document, Headline};
@@ -26,15 +27,18 @@ pub enum Form {
     Json,
     /// A page in one file.
     Html,
+    /// Optimisation remarks in LLVM's YAML format.
+    Remarks,
 }
 
 impl Form {
     /// All forms, with their names on the command line.
-    pub const NAMES: [(&str, Form); 4] = [
+    pub const NAMES: [(&str, Form); 5] = [
         ("short", Form::Short),
         ("full", Form::Full),
         ("json", Form::Json),
         ("html", Form::Html),
+        ("remarks", Form::Remarks),
     ];
 }
 
@@ -59,7 +63,7 @@ impl Wanted {
 
     /// Returns true for a document for other programs on standard output.
     pub fn is_document_on_stdout(&self) -> bool {
-        let is_document = matches!(self.form, Form::Json | Form::Html);
+        let is_document = matches!(self.form, Form::Json | Form::Html | Form::Remarks);
         is_document && self.target(Path::new("")).is_none()
     }
 
@@ -116,5 +120,6 @@ pub fn render(form: Form, document: &Document) -> String {
         Form::Full => full::text(document),
         Form::Json => document.json(),
         Form::Html => html::page(document),
+        Form::Remarks => remarks::text(document),
     }
 }

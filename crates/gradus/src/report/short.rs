@@ -2,10 +2,10 @@
 //! user's code, and the remedy for the largest.
 
 use super::document::{Document, Headline, mode_name};
-use super::figures::{activity, bytes, clipped, count, many, place, ratio, result};
+use super::figures::{activity, bytes, clipped, count, many, place, ratio, result, size};
 use super::full::{ALIASING_RULES, value};
 use gradus_pipeline::report::{
-    AdditionKind, DerivativeReport, RegionOutcome, ResultRole, Tape, TapeRow,
+    AdditionKind, DerivativeReport, RegionOutcome, ResultRole, Tape, TapeRow, TapeSize,
 };
 use std::collections::BTreeMap;
 
@@ -46,8 +46,8 @@ fn single(document: &Document, headline: &Headline) -> Vec<String> {
     if shown.assumes_aliasing_rules {
         lines.push(format!("  {ALIASING_RULES}"));
     }
-    if let Some(tape) = &shown.tape {
-        lines.push(format!("  {}", tape_total(headline)));
+    if let (Some(tape), Some(size)) = (&shown.tape, &headline.tape) {
+        lines.push(format!("  {}", tape_total(headline, size)));
         lines.extend(tape_lines(tape));
     }
     lines.extend(parallel_loops(document, headline));
@@ -60,9 +60,8 @@ fn list(document: &Document, headlines: &[Headline]) -> Vec<String> {
     const ROOM: usize = LINES_MAX - 4;
     let line = |headline: &Headline| {
         let root = document.derivative(headline.derivative);
-        let tape = headline
-            .tape_bytes
-            .map(|_| format!("; {}", tape_total(headline)));
+        let tape = headline.tape.as_ref();
+        let tape = tape.map(|size| format!("; {}", tape_total(headline, size)));
         format!(
             "{}: {}{}",
             title(root),
@@ -126,44 +125,35 @@ fn cost(headline: &Headline) -> String {
     )
 }
 
-fn tape_total(headline: &Headline) -> String {
-    let about = match headline.tape_estimated {
-        true => " (unknown lengths count as 1000)",
-        false => "",
+fn tape_total(headline: &Headline, total: &TapeSize) -> String {
+    let called = match (headline.called_tapes, headline.called_tape_bytes) {
+        (0, _) => String::new(),
+        (_, Some(known)) => format!(", and {} in called functions", bytes(known)),
+        (n, None) => format!(", and the tapes of {}", many(n, "called function")),
     };
-    let called = match headline.called_tape_bytes > 0.0 {
-        true => format!(
-            ", and {} in called functions",
-            bytes(headline.called_tape_bytes)
-        ),
-        false => String::new(),
-    };
-    format!(
-        "tape: {}{called}{about}",
-        bytes(headline.tape_bytes.unwrap_or_default())
-    )
+    format!("tape: {}{called}", size(total))
 }
 
 /// Returns the user's lines with the largest part of the tape, and a remedy for the first that has one.
 fn tape_lines(tape: &Tape) -> Vec<String> {
-    let mut by_line: BTreeMap<String, (f64, Vec<&TapeRow>)> = BTreeMap::new();
+    let mut by_line: BTreeMap<String, (TapeSize, Vec<&TapeRow>)> = BTreeMap::new();
     for row in &tape.rows {
         let at = row
             .location
             .as_ref()
             .map_or("unknown line".into(), |at| place(at.of_user()));
         let entry = by_line.entry(at).or_default();
-        entry.0 += row.total_bytes;
+        entry.0.add_row(row);
         entry.1.push(row);
     }
     let mut order: Vec<_> = by_line.into_iter().collect();
-    order.sort_by(|(_, a), (_, b)| b.0.total_cmp(&a.0));
+    order.sort_by(|(_, a), (_, b)| b.0.weight().total_cmp(&a.0.weight()));
     let mut lines: Vec<String> = Vec::new();
     for (at, (total, rows)) in order.iter().take(TAPE_LINES_MAX) {
         // A line of the tape has a row.
         let largest = rows
             .iter()
-            .max_by(|a, b| a.total_bytes.total_cmp(&b.total_bytes));
+            .max_by(|a, b| a.size().weight().total_cmp(&b.size().weight()));
         let Some(largest) = largest else { continue };
         let more = match rows.len() {
             1 => String::new(),
@@ -172,7 +162,7 @@ fn tape_lines(tape: &Tape) -> Vec<String> {
         let what = clipped(&value(largest), WIDTH_MAX);
         lines.push(format!(
             "    {at}: {}  {what}, {}{more}",
-            bytes(*total),
+            size(total),
             largest.why
         ));
     }

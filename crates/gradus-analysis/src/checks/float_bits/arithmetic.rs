@@ -1,7 +1,8 @@
 //! Ops that compute with bits of active floats, or assemble floats from other bits.
 
 use crate::checks::finding::Finding;
-use crate::checks::float_bits::{float_bits_diagnostic, takes_integer_of_word};
+use crate::checks::float_bits::reasons::Reason;
+use crate::checks::float_bits::{finding, takes_integer_of_word};
 use crate::checks::variant::VariantFacts;
 use crate::type_analysis::bit_ranges;
 use crate::type_analysis::type_map::BitRange;
@@ -11,8 +12,7 @@ use gradus_ir::{CastOp, Op, OpKind, Value};
 /// Refuses such ops.
 pub(crate) fn check(variant: &VariantFacts<'_>) -> Vec<Finding> {
     variant.at_ops(|op| {
-        computes_with_bits(variant, op)
-            .then(|| float_bits_diagnostic(variant.facts.unit, variant.func, variant.body, op))
+        computes_with_bits(variant, op).then(|| finding(variant, op, Reason::Arithmetic))
     })
 }
 

@@ -1,7 +1,9 @@
 //! Conversions and stores that depend on the fraction bits of active floats: approximate logarithms and exponentials.
 
+use crate::activity::fraction_bits::FractionUse;
 use crate::checks::finding::Finding;
-use crate::checks::float_bits::float_bits_diagnostic;
+use crate::checks::float_bits::diagnostic;
+use crate::checks::float_bits::reasons::Reason;
 use crate::checks::request::RequestFacts;
 
 /// Refuses such conversions and stores.
@@ -10,10 +12,14 @@ pub(crate) fn check(request: &RequestFacts<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     for (func, body) in facts.closure.bodies(facts.unit) {
         for op in body.walk(body.root()) {
-            if bits.is_refused((func, op)) {
-                let error = float_bits_diagnostic(facts.unit, func, body, op);
-                found.push(Finding::without_position(error));
-            }
+            let reason = match bits.use_without_derivative((func, op)) {
+                None => continue,
+                Some(FractionUse::Converted) => Reason::FractionConverted,
+                Some(FractionUse::IntegerOfUnion) => Reason::IntegerOfUnion,
+                Some(FractionUse::Stored) => Reason::NumberInFraction,
+            };
+            let error = diagnostic(facts.unit, (func, body, op), reason);
+            found.push(Finding::without_position(error));
         }
     }
     found

@@ -1,7 +1,8 @@
 //! Stores of integers to memory that holds floats.
 
 use crate::checks::finding::Finding;
-use crate::checks::float_bits::float_bits_diagnostic;
+use crate::checks::float_bits::finding;
+use crate::checks::float_bits::reasons::Reason;
 use crate::checks::variant::VariantFacts;
 use crate::memory::value_accesses::ValueAccess;
 use crate::type_analysis::type_map::LaneKind;
@@ -15,17 +16,19 @@ pub(crate) fn check(variant: &VariantFacts<'_>) -> Vec<Finding> {
             // Not an error: a load writes no memory.
             return None;
         };
-        let is_refused = variant.is_integer_over_float(op, ptr, value)
-            || variant.is_float_under_integer_name(op, ptr, value);
-        is_refused
-            .then(|| float_bits_diagnostic(variant.facts.unit, variant.func, variant.body, op))
+        let over_float = variant.integer_over_float(op, ptr, value);
+        let reason = over_float.or_else(|| {
+            let is_number = variant.is_float_under_integer_name(op, ptr, value);
+            is_number.then_some(Reason::FloatUnderIntegerName)
+        });
+        reason.map(|reason| finding(variant, op, reason))
     })
 }
 
 impl VariantFacts<'_> {
-    /// Returns true for a store of an integer that becomes part of a float in memory. A store to a named integer member
-    /// is exempt, unless the value was computed from float bits: no later load reads a float there.
-    fn is_integer_over_float(&self, op: Op, ptr: Value, value: Value) -> bool {
+    /// Returns the reason to refuse a store of an integer that becomes part of a float in memory. A store to a named
+    /// integer member is exempt, unless the value was computed from float bits: no later load reads a float there.
+    fn integer_over_float(&self, op: Op, ptr: Value, value: Value) -> Option<Reason> {
         let facts = self.facts;
         let is_integer = facts.unit.types.int_bits(self.body.ty(value)).is_some();
         if is_integer
@@ -34,12 +37,12 @@ impl VariantFacts<'_> {
             && self.points_to_active(ptr)
             && self.may_move_words(ptr, value)
         {
-            return true;
+            return Some(Reason::WordAsInteger);
         }
         let number = is_integer && facts.words.lanes(self.func, value).is_empty();
         if !number {
             // Not an error: the value is no plain integer.
-            return false;
+            return None;
         }
         let scrambled = self.classes.is_bitwise_tainted(self.func, value);
         let named = lattice::is_integer_member(facts.unit, self.body, op)
@@ -58,11 +61,16 @@ impl VariantFacts<'_> {
                 || self.classes.may_be_float_bits(self.func, value));
         if !scrambled && !is_word && facts.words.integer_in_words(facts.unit, facts.memory, site) {
             // Not an error: the derivative clears the shadow of the word.
-            return false;
+            return None;
         }
-        targets.iter().any(|place| {
+        let is_refused = targets.iter().any(|place| {
             (reaches_shadow || scrambled && self.classes.is_useful(place.class))
                 && facts.words.overlaps_floats(facts.memory, *place, bytes)
+        });
+        is_refused.then_some(match (scrambled, is_word) {
+            (true, _) => Reason::Arithmetic,
+            (false, true) => Reason::WordAsInteger,
+            (false, false) => Reason::IntegerOverFloat,
         })
     }
 

@@ -4,19 +4,26 @@ pub(super) mod arithmetic;
 pub(crate) mod fraction;
 pub(super) mod integer_stores;
 pub(super) mod integer_vectors;
+mod reasons;
 pub(super) mod stored_formats;
 pub(super) mod text_over_floats;
 
 use crate::activity::flow_graph;
 use crate::checks::finding::{Finding, at};
 use crate::checks::variant::VariantFacts;
+use crate::points_to::alias_sets::CellRef;
+use crate::type_analysis::type_map::LaneKind;
 use gradus_ir::{Body, CastOp, Code, Diagnostic, FuncId, Op, OpKind, Unit};
+use reasons::Reason;
 
-/// Returns the diagnostic for integer arithmetic on the bits of an active float.
-pub(crate) fn float_bits_diagnostic(unit: &Unit, func: FuncId, body: &Body, op: Op) -> Diagnostic {
-    let message = "integer arithmetic on the bits of an active floating-point number";
-    at(unit, func, body, op, Code::FloatBits, message)
-        .help("compute with floating-point operations, or register a derivative for the function")
+/// Returns the diagnostic for an op that a check refuses.
+fn diagnostic(unit: &Unit, (func, body, op): (FuncId, &Body, Op), reason: Reason) -> Diagnostic {
+    at(unit, func, body, op, Code::FloatBits, reason.message()).help(reason.help())
+}
+
+/// Returns the finding for an op of a variant.
+fn finding(variant: &VariantFacts<'_>, op: Op, reason: Reason) -> Diagnostic {
+    diagnostic(variant.facts.unit, (variant.func, variant.body, op), reason)
 }
 
 /// Refuses active words that may be floats or addresses.
@@ -26,9 +33,27 @@ pub(super) fn conflicting_words(variant: &VariantFacts<'_>) -> Vec<Finding> {
         let mut values = variant.active_results(op);
         let is_refused = values.any(|value| words.is_conflicting(variant.func, value))
             && !takes_integer_of_word(variant, op);
-        is_refused
-            .then(|| float_bits_diagnostic(variant.facts.unit, variant.func, variant.body, op))
+        let reason = match reads_no_address(variant, op) {
+            true => Reason::OtherFormat,
+            false => Reason::WordAsInteger,
+        };
+        is_refused.then(|| finding(variant, op, reason))
     })
+}
+
+/// Returns true if an op reads no address: the conflict is one of two formats, or of a part of a float.
+fn reads_no_address(variant: &VariantFacts<'_>, op: Op) -> bool {
+    let (body, memory, words) = (variant.body, variant.facts.memory, variant.facts.words);
+    let values = body.operands(op).chain(body.results(op).iter().copied());
+    let mut lanes = values.flat_map(|value| words.lanes(variant.func, value));
+    match body.kind(op) {
+        OpKind::Load(_) => {
+            let targets = memory.targets(variant.func, body.operand(op, 0));
+            let has_address = |place: &CellRef| words.type_at(memory, *place).has_pointer();
+            !targets.iter().any(has_address)
+        }
+        _ => !lanes.any(|lane| lane.kind == LaneKind::Pointer),
+    }
 }
 
 /// Refuses floats that flow into a value otherwise used as an address: different paths leave a float or an address in
@@ -45,7 +70,7 @@ pub(super) fn floats_as_addresses(variant: &VariantFacts<'_>) -> Vec<Finding> {
                 && variant.activity.varied(from);
         });
         let is_refused = found && !takes_integer_of_word(variant, op);
-        is_refused.then(|| float_bits_diagnostic(unit, func, body, op))
+        is_refused.then(|| finding(variant, op, Reason::FloatOrAddress))
     })
 }
 

@@ -11,7 +11,8 @@
 
 use crate::call_graph::Callee;
 use crate::checks::finding::Finding;
-use crate::checks::float_bits::float_bits_diagnostic;
+use crate::checks::float_bits::diagnostic;
+use crate::checks::float_bits::reasons::Reason;
 use crate::checks::request::RequestFacts;
 use crate::memory::value_accesses::{ValueAccess, value_accesses};
 use crate::points_to::alias_sets::{AliasSetId, CellRef, MemoryOrigin};
@@ -55,7 +56,7 @@ pub(crate) fn check(request: &RequestFacts<'_>) -> Vec<Finding> {
                 told |= matters && lanes.any(|lane| stored.has_other_format(facts, targets, *lane));
             });
             if told {
-                let error = float_bits_diagnostic(facts.unit, func, body, op);
+                let error = diagnostic(facts.unit, (func, body, op), Reason::OtherFormat);
                 found.push(Finding::without_position(error));
             }
         }

@@ -1,7 +1,7 @@
 //! The section of a requested derivative: figures, arguments, tape, source, decisions, called functions.
 
 use super::super::document::{Document, Headline, mode_name, runs_loops};
-use super::super::figures::{activity, bytes, count, many, place, result};
+use super::super::figures::{activity, bytes, count, many, place, result, size};
 use super::super::full::{additions, arguments};
 use super::anchors::Anchors;
 use super::escape::escaped;
@@ -99,36 +99,39 @@ fn cards(headline: &Headline, shown: &DerivativeReport, anchors: Anchors<'_>) ->
 
 /// Returns the card on the tape; empty without a tape.
 fn tape_card(headline: &Headline, shown: &DerivativeReport, anchors: Anchors<'_>) -> String {
-    let Some(total) = headline.tape_bytes else {
+    let Some(total) = &headline.tape else {
         // Not an error: forward mode has no tape.
         return String::new();
     };
-    let about = match (headline.tape_estimated, total > 0.0) {
-        (true, _) => "unknown lengths count as 1000",
-        (false, true) => "all lengths are known",
-        (false, false) => "the reverse pass recomputes or reloads all values",
+    let about = match (total.bytes, total.is_zero()) {
+        (None, _) => "lengths that only the run knows are factors; bars count 1000 for each",
+        (Some(_), false) => "all lengths are known",
+        (Some(_), true) => "the reverse pass recomputes or reloads all values",
     };
-    let called = match headline.called_tape_bytes > 0.0 {
-        true => format!(
+    let called = match (headline.called_tapes, headline.called_tape_bytes) {
+        (0, _) => String::new(),
+        (_, Some(known)) => format!(
             "<p>and {} in called functions</p>",
-            data(
-                "called-tape",
-                headline.called_tape_bytes,
-                &bytes(headline.called_tape_bytes)
-            )
+            data("called-tape", known, &bytes(known))
         ),
-        false => String::new(),
+        (n, None) => format!("<p>and the tapes of {}</p>", many(n, "called function")),
     };
-    let lines = shown.lines.iter().filter(|line| line.tape_bytes > 0.0);
-    let largest = lines.max_by(|a, b| a.tape_bytes.total_cmp(&b.tape_bytes));
+    let lines = shown.lines.iter().filter(|line| !line.tape.is_zero());
+    let largest = lines.max_by(|a, b| a.tape.weight().total_cmp(&b.tape.weight()));
     let largest = largest.map_or(String::new(), |line| {
         let text = format!("line {}", line.line);
         let link = anchors.link(&line.file, line.line, &text);
-        format!("<p>{} in {link}</p>", escaped(&bytes(line.tape_bytes)))
+        format!("<p>{} in {link}</p>", escaped(&size(&line.tape)))
     });
+    let shown = match total.bytes {
+        Some(known) => format!(
+            "<p class=\"big\">{}</p>",
+            data("tape-total", known, &bytes(known))
+        ),
+        None => format!("<p class=\"formula\">{}</p>", escaped(&size(total))),
+    };
     format!(
-        "<div class=\"card tape\"><h3>Tape</h3><p class=\"big\">{}</p>{called}{largest}<p class=\"muted\">{about}</p></div>\n",
-        data("tape-total", total, &bytes(total))
+        "<div class=\"card tape\"><h3>Tape</h3>{shown}{called}{largest}<p class=\"muted\">{about}</p></div>\n"
     )
 }
 
@@ -240,7 +243,7 @@ fn other(one: &DerivativeReport) -> String {
     let at = one.location.as_ref().map(place).unwrap_or_default();
     let tape = one.tape.as_ref();
     let size = tape.map_or(String::new(), |tape| {
-        format!(", tape {}", bytes(tape.bytes))
+        format!(", tape {}", escaped(&size(&tape.size())))
     });
     let ops = match runs_loops(one) {
         true => count(one.dynamic_ops.derivative),

@@ -9,8 +9,9 @@ mod source;
 mod tape;
 
 use super::document::{Document, mode_name};
-use super::figures::{bytes, count, place};
+use super::figures::{bytes, count, place, size};
 use escape::{escaped, in_script};
+use gradus_pipeline::report::TapeSize;
 use std::fmt::Write;
 
 const STYLE: &str = include_str!("style.css");
@@ -89,12 +90,30 @@ fn heading(document: &Document, title: &str) -> String {
                 escaped(&at),
                 mode_name(root.mode),
                 count(headline.ops.derivative),
-                headline.tape_bytes.map_or("–".to_string(), bytes)
+                headline
+                    .tape
+                    .as_ref()
+                    .map_or("–".to_string(), |tape| escaped(&size(tape)))
             );
         }
         html += "</tbody></table></nav>\n";
     }
     html + "</header>\n"
+}
+
+/// Returns a size for a narrow column. The hint of an unknown size has all factors.
+fn sized(class: &str, tape: &TapeSize) -> String {
+    if let Some(known) = tape.bytes {
+        return data(class, known, &bytes(known));
+    }
+    let brief = match &tape.terms[..] {
+        [one] => format!("{} × …", bytes(one.bytes)),
+        _ => "unknown".to_string(),
+    };
+    format!(
+        "<span class=\"{class}\" title=\"{}\">{brief}</span>",
+        escaped(&size(tape))
+    )
 }
 
 /// Returns a number with its exact value for programs.

@@ -2,14 +2,14 @@
 //! parallel loops follow their line. Lines far from all figures are left out.
 
 use super::super::document::{Document, Headline};
-use super::super::figures::{bytes, count};
+use super::super::figures::count;
 use super::super::full::{additions, value};
 use super::anchors::Anchors;
-use super::data;
 use super::escape::{escaped, with_code};
+use super::{data, sized};
 use crate::files;
 use gradus_ir::SourceSpan;
-use gradus_pipeline::report::{DerivativeReport, DynamicOps, Location, RegionOutcome};
+use gradus_pipeline::report::{DerivativeReport, DynamicOps, Location, RegionOutcome, TapeSize};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
@@ -24,7 +24,7 @@ const SOURCE_BYTES_MAX: u64 = 16 << 20;
 struct Line {
     ops: DynamicOps,
     active: usize,
-    tape_bytes: f64,
+    tape: TapeSize,
     /// Classes and contents of rows of HTML.
     notes: Vec<(&'static str, String)>,
 }
@@ -54,7 +54,7 @@ pub(super) fn section(document: &Document, headline: &Headline, anchors: Anchors
     };
     let scale = (
         most(&|line| line.ops.derivative),
-        most(&|line| line.tape_bytes),
+        most(&|line| line.tape.weight()),
     );
     let mut html = "<h3>Source</h3>\n<p class=\"legend muted\">Operations are executed operations of the derivative \
                     (estimate). <span class=\"edge\"></span>marks lines with active values.</p>\n"
@@ -97,7 +97,7 @@ fn add_figures(lines: &mut Lines, one: &DerivativeReport) {
         line.ops.primal += report.dynamic_ops.primal;
         line.ops.derivative += report.dynamic_ops.derivative;
         line.active += report.active_floats;
-        line.tape_bytes += report.tape_bytes;
+        line.tape.add(&report.tape);
     }
 }
 
@@ -226,11 +226,10 @@ fn row(
     line: Option<&Line>,
     (scale, id): ((f64, f64), String),
 ) {
-    let gutter = |class: &str, figure: f64, most: f64, text: String| match figure > 0.0 {
+    let gutter = |class: &str, figure: f64, most: f64, shown: String| match figure > 0.0 {
         true => format!(
-            "<td class=\"number gutter\"><span class=\"track {class}\" style=\"--w:{:.2}%\"></span>{}</td>",
-            100.0 * figure / most,
-            data(&format!("line-{class}"), figure, &text)
+            "<td class=\"number gutter\"><span class=\"track {class}\" style=\"--w:{:.2}%\"></span>{shown}</td>",
+            100.0 * figure / most
         ),
         false => "<td></td>".to_string(),
     };
@@ -241,8 +240,10 @@ fn row(
         false => "",
     };
     let ops = shown.ops;
-    let cost = gutter("derivative", ops.derivative, scale.0, count(ops.derivative));
-    let tape = gutter("tape", shown.tape_bytes, scale.1, bytes(shown.tape_bytes));
+    let derived = data("line-derivative", ops.derivative, &count(ops.derivative));
+    let cost = gutter("derivative", ops.derivative, scale.0, derived);
+    let saved = sized("line-tape", &shown.tape);
+    let tape = gutter("tape", shown.tape.weight(), scale.1, saved);
     let hint = match line {
         Some(line) => format!(
             " title=\"primal {}, derivative {} operations; active values: {}\"",

@@ -1,24 +1,23 @@
 //! The tape as a tree: loops, inner loops, and the values saved in them, with bars for their bytes.
 
-use super::super::figures::bytes;
 use super::super::full::value;
 use super::anchors::Anchors;
-use super::data;
 use super::escape::{escaped, with_code};
-use gradus_pipeline::report::{Tape, TapeLoop, TapeRow};
+use super::sized;
+use gradus_pipeline::report::{Tape, TapeLoop, TapeRow, TapeSize};
 use std::fmt::Write;
 
 /// A loop of the tree; the root is the function.
 #[derive(Default)]
 struct Nest<'a> {
-    bytes: f64,
+    size: TapeSize,
     loops: Vec<(&'a TapeLoop, Nest<'a>)>,
     rows: Vec<&'a TapeRow>,
 }
 
 impl<'a> Nest<'a> {
     fn add(&mut self, row: &'a TapeRow, loops: &'a [TapeLoop]) {
-        self.bytes += row.total_bytes;
+        self.size.add_row(row);
         let Some((first, inner)) = loops.split_first() else {
             self.rows.push(row);
             return;
@@ -38,7 +37,7 @@ impl<'a> Nest<'a> {
 
     fn sort(&mut self) {
         self.loops
-            .sort_by(|(_, a), (_, b)| b.bytes.total_cmp(&a.bytes));
+            .sort_by(|(_, a), (_, b)| b.size.weight().total_cmp(&a.size.weight()));
         self.loops.iter_mut().for_each(|(_, nest)| nest.sort());
     }
 }
@@ -54,13 +53,18 @@ pub(super) fn nest(tape: &Tape, anchors: Anchors<'_>) -> String {
     }
     root.sort();
     let mut html = "<ul class=\"nest\">\n".to_string();
-    level(&mut html, &root, (tape.bytes.max(1.0), 0), anchors);
+    level(
+        &mut html,
+        &root,
+        (tape.size().weight().max(1.0), 0),
+        anchors,
+    );
     html + "</ul>\n"
 }
 
 // Writing to a string does not fail.
 fn level(html: &mut String, nest: &Nest<'_>, (all, depth): (f64, usize), anchors: Anchors<'_>) {
-    let share = |bytes: f64| 100.0 * bytes / all;
+    let share = |size: &TapeSize| 100.0 * size.weight() / all;
     for (lp, inner) in &nest.loops {
         let name = match &lp.location {
             Some(at) => format!("loop in {}", anchors.place(at)),
@@ -70,8 +74,8 @@ fn level(html: &mut String, nest: &Nest<'_>, (all, depth): (f64, usize), anchors
             html,
             "<li class=\"loop\"><div class=\"row\"><span class=\"size\"><span class=\"track tape\" style=\"--w:{:.2}%\"></span>{}</span>\
              <span class=\"what\" style=\"--depth:{depth}\">{name} <span class=\"muted\">× {}</span></span></div>\n<ul>",
-            share(inner.bytes),
-            data("tape-loop", inner.bytes, &bytes(inner.bytes)),
+            share(&inner.size),
+            sized("tape-loop", &inner.size),
             escaped(&lp.trips)
         );
         level(html, inner, (all, depth + 1), anchors);
@@ -88,8 +92,8 @@ fn level(html: &mut String, nest: &Nest<'_>, (all, depth): (f64, usize), anchors
             html,
             "<li class=\"value\"><div class=\"row\"><span class=\"size\"><span class=\"track tape\" style=\"--w:{:.2}%\"></span>{}</span>\
              <span class=\"what\" style=\"--depth:{depth}\">{at} {} <span class=\"muted\">{} ({})</span><br>{}{remedy}</span></div></li>",
-            share(row.total_bytes),
-            data("tape-row", row.total_bytes, &bytes(row.total_bytes)),
+            share(&row.size()),
+            sized("tape-row", &row.size()),
             with_code(&value(row)),
             escaped(&row.formula),
             escaped(&row.storage),
