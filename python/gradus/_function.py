@@ -189,8 +189,8 @@ class Undecided:
 class Program:
     """A compiled program. Its functions are attributes, compiled at their first use."""
 
-    def __init__(self, source: _compile.Source, signatures: dict[str, str]) -> None:
-        self.source, self.stated = source, dict(signatures)
+    def __init__(self, source: _compile.Source, signatures: dict[str, str], types: dict[str, str] | None = None) -> None:
+        self.source, self.stated, self.types = source, dict(signatures), types or {}
 
     def __repr__(self) -> str:
         return f"<gradus program {', '.join(map(str, self.source.files))}>"
@@ -198,7 +198,7 @@ class Program:
     def function(self, name: str, wrt: tuple[str, ...] = (), signature: str | None = None) -> Function | Undecided:
         """Compiles a function with its derivatives, or finds the result in the cache."""
         made = _compile.derivatives(self.source, name, tuple(wrt))
-        shape = form(made.signature["functions"][0], signature)
+        shape = form(made.signature["functions"][0], signature, self.types)
         if shape.undecided:
             return Undecided(self, shape, (tuple(wrt), signature))
         return Function(self, made, shape, (tuple(wrt), signature))
