@@ -135,6 +135,13 @@ class Function(Caller):
         return wrap(self)
 
     @cached_property
+    def tf(self):
+        """The function for TensorFlow: `GradientTape`, `ForwardAccumulator`, `tf.function`."""
+        from ._tensorflow import wrap
+
+        return wrap(self)
+
+    @cached_property
     def scipy(self):
         """Calls of SciPy: `f.scipy.minimize(x0)`, `f.scipy.least_squares(x0)`."""
         from ._scipy import Scipy
