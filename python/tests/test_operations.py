@@ -96,6 +96,30 @@ def test_layouts(program):
     near(f.value([base[::2], base[::-2], 2.0]), [2 * np.sum(base[::2] ** 2 * base[::-2])])
 
 
+def test_arrays_in_fortran_order():
+    """Arrays are in C order outside, with the indices of the program."""
+    text = """
+    subroutine scaled(a, b, factor) bind(c)
+      double precision, intent(in) :: a(2, 3), factor
+      double precision, intent(out) :: b(2, 3)
+      integer :: i, j
+      do j = 1, 3
+        do i = 1, 2
+          b(i, j) = factor * a(i, j) ** 2 * i
+        end do
+      end do
+    end subroutine
+    """
+    f = Operations(gradus.from_source(text, "fortran").scaled.signature("b: out[2, 3]"))
+    a, rows, factor = np.arange(6.0).reshape(2, 3), np.array([[1.0], [2.0]]), np.array(3.0)
+    w = np.cos(a)
+    found = f.value([a, factor])
+    near(found, [3 * a**2 * rows])
+    assert found[0].flags.c_contiguous
+    near(f.vjp([a, factor], [w]), [w * 6 * a * rows, np.sum(w * a**2 * rows)])
+    near(f.second([a, factor], [w], [a, np.array(2.0)]), [w * (6 * a + 4 * a) * rows, np.sum(w * 2 * a * a * rows)])
+
+
 @pytest.mark.parametrize("text", ["void f(const double *x, int n) { }", "double f(int n) { return n; }"])
 def test_functions_without_derivatives(text):
     with pytest.raises(gradus.Refused, match="GRD0019"):

@@ -91,5 +91,8 @@ fn test(release: &Release) -> Outcome<()> {
     // Tests skip a framework that is not installed, so that a broken installation must fail here.
     let import = format!("import {package}; print({package}.__version__)");
     python::show(&python, &["-c", &import])?;
-    python::show(&python, &[&python::PYTEST[..], &["tests", "-k", package]].concat())
+    python::show(
+        &python,
+        &[&python::PYTEST[..], &["tests", "-k", package]].concat(),
+    )
 }
