@@ -197,24 +197,32 @@ class _Wrapped:
                 point = [self.fixed.apply(v) if k in self.operations.active else v for k, v in enumerate(point)]
             return list(_tuple(wrapped.functions[kind].apply(*point, *sum(groups, []))))
 
+        # The compiler would trace the rules, which PyTorch calls, and ignore those of nested autograd functions.
+        uncompiled = torch.compiler.disable
+
         class Function(torch.autograd.Function):
             @staticmethod
+            @uncompiled
             def forward(*values):
                 return wrapped.operators[kind](*values)
 
             @staticmethod
+            @uncompiled
             def setup_context(ctx, inputs, output):
                 wrapped._save(ctx, inputs, output)
 
             @staticmethod
+            @uncompiled
             def backward(ctx, *cotangents):
                 return wrapped._back(ctx, kind, cotangents, apply)
 
             @staticmethod
+            @uncompiled
             def jvp(ctx, *tangents):
                 return wrapped._along(ctx, kind, tangents, apply)
 
             @staticmethod
+            @uncompiled
             def vmap(info, dims, *values):
                 return wrapped._batched(kind, info.batch_size, dims, values)
 
@@ -232,11 +240,11 @@ class _Wrapped:
             raise RuntimeError(_third(name))
 
         class Fixed(torch.autograd.Function):
-            forward = staticmethod(lambda value: value.view_as(value))
+            forward = staticmethod(torch.compiler.disable(lambda value: value.view_as(value)))
             setup_context = staticmethod(lambda ctx, inputs, output: None)
             backward = staticmethod(refuse)
             jvp = staticmethod(refuse)
-            vmap = staticmethod(lambda info, dims, value: (Fixed.apply(value), dims[0]))
+            vmap = staticmethod(torch.compiler.disable(lambda info, dims, value: (Fixed.apply(value), dims[0])))
 
         return Fixed
 

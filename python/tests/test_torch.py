@@ -158,6 +158,19 @@ def test_a_compiled_jvp_is_right_or_refused(c, along, fullgraph):
             near(found, wanted)
 
 
+@pytest.mark.parametrize("fullgraph", [False, True])
+@pytest.mark.parametrize("transform", [torch.func.grad, torch.func.hessian, lambda f: lambda x: torch.func.vmap(f)(x[None])])
+def test_compiled_transforms_are_right_or_refused(c, transform, fullgraph):
+    torch._dynamo.reset()
+    f, wanted = c.energy.torch, transform(energy)(X)
+    try:
+        found = torch.compile(lambda x: transform(f)(x), backend="aot_eager", fullgraph=fullgraph)(X)
+    except torch._dynamo.exc.Unsupported:
+        assert fullgraph
+    else:
+        near(found, wanted)
+
+
 def test_torch_func(c):
     f, func = c.energy.torch, torch.func
     for call in (
@@ -225,8 +238,9 @@ def test_opcheck(c):
 
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
 def test_compiled_functions(c, backend):
-    for f, same in ((c.energy.torch, energy), (lambda x: c.waves.torch(x, V, 0.5).sum(), lambda x: waves(x, V, 0.5).sum()),
-                    (lambda x: c.weighted.torch(x, 2.0, 3), lambda x: 2.0 * (x**3).sum())):
+    several, weighted = c.waves.torch, c.weighted.torch
+    for f, same in ((c.energy.torch, energy), (lambda x: several(x, V, 0.5).sum(), lambda x: waves(x, V, 0.5).sum()),
+                    (lambda x: weighted(x, 2.0, 3), lambda x: 2.0 * (x**3).sum())):
         torch._dynamo.reset()
         compiled = torch.compile(lambda x: f(x * 2) + x.sum(), fullgraph=True, backend=backend)
         for start in (X, torch.linspace(0, 1, 7, dtype=torch.float64), torch.linspace(0, 1, 9, dtype=torch.float64)):
