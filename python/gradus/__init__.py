@@ -18,7 +18,7 @@ from ._function import Function, Program
 
 __all__ = [
     "CommandMissing", "Diagnostic", "Error", "Function", "NoSuchFunction", "Program", "Refused", "SignatureError", "Wrong",
-    "clear_cache", "from_source", "load",
+    "clear_cache", "from_numba", "from_source", "load",
 ]
 __version__ = "0.1.0"
 
@@ -48,3 +48,12 @@ def from_source(text: str, lang: str = "c", *, flags: tuple[str, ...] = (), sign
     if lang not in LANGUAGES:
         raise ValueError(f"unknown language `{lang}`: use {', '.join(LANGUAGES)}")
     return Program(Source((keep_source(text, LANGUAGES[lang]),), tuple(flags)), signatures or {})
+
+
+def from_numba(function, *, signature: str | None = None, flags: tuple[str, ...] = ()) -> Function:
+    """Opens a function that Numba compiled with `@numba.cfunc`: numbers, and arrays as `CPointer` with their lengths."""
+    from ._numba import source
+
+    name, text, types = source(function)
+    program = Program(Source((keep_source(text, ".ll"),), tuple(flags)), {}, types)
+    return program.function(name, (), signature)

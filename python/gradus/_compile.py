@@ -75,9 +75,9 @@ def derivatives(source: Source, function: str, wrt: tuple[str, ...]) -> Made:
     return _made(source, function, words, second=False)
 
 
-def second(source: Source, function: str, wrt: tuple[str, ...]) -> Made:
-    """Returns the JVP of the gradient."""
-    return _made(source, function, ["-f", function, *_wrt(wrt)], second=True)
+def second(source: Source, function: str, wrt: tuple[str, ...], mode: str = "reverse") -> Made:
+    """Returns the JVP of the VJP, or of the JVP if the mode is `forward`."""
+    return _made(source, function, ["-f", function, "--mode", mode, *_wrt(wrt)], second=True)
 
 
 def _wrt(names: tuple[str, ...]) -> list[str]:

@@ -79,12 +79,16 @@ class Form:
         return f"{self.name}({', '.join(parts + lengths)}){result}"
 
 
-def form(function: dict, text: str | None = None) -> Form:
-    """Returns the Python form of a function of a signature, with the user's text on arguments."""
+def form(function: dict, text: str | None = None, types: dict[str, str] | None = None) -> Form:
+    """Returns the Python form of a function of a signature, with the user's text on arguments.
+
+    `types` holds types of elements, by argument, that the compiler does not know.
+    """
     result = function["result"]
     if result not in DTYPES and result != "void":
         raise SignatureError(f"{function['name']}: results of type `{result}` are not supported; return a number")
     arguments = [_argument(function["name"], a) for a in function["arguments"]]
+    arguments = [replace(a, dtype=a.dtype or (types or {}).get(a.name, "")) for a in arguments]
     said = _parse(function["name"], text, [a.name for a in arguments]) if text else {}
     arguments = [_merge(function["name"], a, said.get(a.name)) for a in arguments]
     missing = [a.name for a in arguments if not a.dtype]

@@ -67,20 +67,36 @@ class Function(Caller):
     @cached_property
     def hvp(self) -> Caller:
         """`f.hvp(x, v)`: the Hessian times the tangent `v`. The first use compiles a second derivative."""
-        numbers = [i for i in self._inputs if self._form.arguments[i].passing == "value"]
-        if len(numbers) > 1:
-            names = ", ".join(self._form.arguments[i].name for i in numbers)
-            raise SignatureError(f"{self.__name__}.hvp: second derivatives with respect to several numbers by value "
-                                 f"({names}) are not supported; choose arguments with f.wrt(…)")
         _plans.grad(self._form, self._derivative("reverse"))
-        made = _compile.second(self._program.source, self.__name__, self._wrt)
+        return self._second_caller("reverse", _plans.hvp)
+
+    @cached_property
+    def _second(self) -> Caller:
+        """`f._second(x, w, v)`: the derivative of `f.vjp(x, w)` along `v`."""
+        return self._second_caller("reverse", _plans.second)
+
+    @cached_property
+    def _twice(self) -> Caller:
+        """`f._twice(x, v, u)`: the derivative of `f.jvp(x, v)` along `u`."""
+        return self._second_caller("forward", _plans.twice)
+
+    def _second_caller(self, mode: str, plan) -> Caller:
+        numbers = [i for i in self._inputs if self._form.arguments[i].passing == "value"]
+        if mode == "reverse" and len(numbers) > 1:
+            names = ", ".join(self._form.arguments[i].name for i in numbers)
+            raise SignatureError(f"{self.__name__}: second derivatives with respect to several numbers by value "
+                                 f"({names}) are not supported; choose arguments with f.wrt(…)")
+        made = _compile.second(self._program.source, self.__name__, self._wrt, mode)
         first, second = made.first["derivatives"][0], made.signature["derivatives"][0]
-        plan = _plans.hvp(self._form, first, second)
-        return Caller(Library(str(made.library)), second["entry"], plan, self._first)
+        return Caller(Library(str(made.library)), second["entry"], plan(self._form, first, second), self._first)
 
     @property
     def _inputs(self) -> list[int]:
         return _plans.inputs(self._form, self._derivative("reverse"))
+
+    @property
+    def _has_active_result(self) -> bool:
+        return any(a["role"] == "cotangent" for a in self._derivative("reverse")["arguments"])
 
     @property
     def _written(self) -> list[int]:
@@ -108,6 +124,20 @@ class Function(Caller):
     def jax(self):
         """The function for JAX: `jit`, `grad`, `jvp`, `vjp`, `hessian`, `vmap`."""
         from ._jax import wrap
+
+        return wrap(self)
+
+    @cached_property
+    def torch(self):
+        """The function for PyTorch: `backward`, `torch.func`, `torch.compile`."""
+        from ._torch import wrap
+
+        return wrap(self)
+
+    @cached_property
+    def tf(self):
+        """The function for TensorFlow: `GradientTape`, `ForwardAccumulator`, `tf.function`."""
+        from ._tensorflow import wrap
 
         return wrap(self)
 
@@ -166,8 +196,8 @@ class Undecided:
 class Program:
     """A compiled program. Its functions are attributes, compiled at their first use."""
 
-    def __init__(self, source: _compile.Source, signatures: dict[str, str]) -> None:
-        self.source, self.stated = source, dict(signatures)
+    def __init__(self, source: _compile.Source, signatures: dict[str, str], types: dict[str, str] | None = None) -> None:
+        self.source, self.stated, self.types = source, dict(signatures), types or {}
 
     def __repr__(self) -> str:
         return f"<gradus program {', '.join(map(str, self.source.files))}>"
@@ -175,7 +205,7 @@ class Program:
     def function(self, name: str, wrt: tuple[str, ...] = (), signature: str | None = None) -> Function | Undecided:
         """Compiles a function with its derivatives, or finds the result in the cache."""
         made = _compile.derivatives(self.source, name, tuple(wrt))
-        shape = form(made.signature["functions"][0], signature)
+        shape = form(made.signature["functions"][0], signature, self.types)
         if shape.undecided:
             return Undecided(self, shape, (tuple(wrt), signature))
         return Function(self, made, shape, (tuple(wrt), signature))

@@ -170,11 +170,7 @@ def _names(prefix: str, form: Form, indices: list[int | None]) -> list[str]:
 def jvp(form: Form, derivative: dict) -> dict:
     """Plans a JVP: the arguments, then a tangent per active input. Returns the tangents of the outputs."""
     made = Builder(form, "jvp")
-    own = inputs(form, derivative)
-    tangents = {}
-    for i, name in zip(own, _names("v", form, own)):
-        argument = form.arguments[i]
-        tangents[i] = made.add_param(name, argument, keep=True, like=argument.name)
+    tangents = _add_tangents(made, derivative, "v")
     results = {}
     for part in derivative["arguments"]:
         i = part["of"]
@@ -225,15 +221,7 @@ def _reverse(made: Builder, derivative: dict, cotangents: dict) -> None:
 def vjp(form: Form, derivative: dict) -> dict:
     """Plans a VJP: the arguments, then a cotangent per output. Returns the adjoints of the active inputs."""
     made = Builder(form, "vjp")
-    has_result = any(a["role"] == "cotangent" for a in derivative["arguments"])
-    outputs = ([None] if has_result else []) + written(form, derivative)
-    if not outputs:
-        raise SignatureError(f"{form.name} has no differentiable output")
-    cotangents = {}
-    for i, name in zip(outputs, _names("w", form, outputs)):
-        argument = Argument(name, form.result or "f8", "number", "value") if i is None else form.arguments[i]
-        like = argument.name if i is not None and argument.is_parameter else None
-        cotangents[i] = made.add_param(name, argument, keep=True, like=like)
+    cotangents = _add_cotangents(made, derivative)
     _reverse(made, derivative, cotangents)
     return made.plan()
 
@@ -247,34 +235,69 @@ def grad(form: Form, derivative: dict, operation: str = "grad") -> dict:
     return made.plan()
 
 
-def hvp(form: Form, derivative: dict, second: dict) -> dict:
-    """Plans a Hessian-vector product: the JVP of the gradient. `second` is the JVP of the derivative."""
-    made = Builder(form, "hvp")
-    own = inputs(form, derivative)
+def _add_tangents(made: Builder, derivative: dict, prefix: str) -> dict:
+    """Adds a parameter per active input, a tangent. Returns the parameters by argument."""
+    own = inputs(made.form, derivative)
     tangents = {}
-    for i, name in zip(own, _names("v", form, own)):
-        argument = form.arguments[i]
+    for i, name in zip(own, _names(prefix, made.form, own)):
+        argument = made.form.arguments[i]
         tangents[i] = made.add_param(name, argument, keep=True, like=argument.name)
-    products = {}
+    return tangents
+
+
+def _add_cotangents(made: Builder, derivative: dict) -> dict:
+    """Adds a parameter per output, a cotangent. Returns the parameters by argument, None for the result."""
+    form = made.form
+    has_result = any(a["role"] == "cotangent" for a in derivative["arguments"])
+    outputs = ([None] if has_result else []) + written(form, derivative)
+    if not outputs:
+        raise SignatureError(f"{form.name} has no differentiable output")
+    cotangents = {}
+    for i, name in zip(outputs, _names("w", form, outputs)):
+        argument = Argument(name, form.result or "f8", "number", "value") if i is None else form.arguments[i]
+        like = argument.name if i is not None and argument.is_parameter else None
+        cotangents[i] = made.add_param(name, argument, keep=True, like=like)
+    return cotangents
+
+
+def _directional(made: Builder, first: dict, second: dict, *, tangents: dict, shadows: dict, result: dict) -> dict:
+    """Adds the arguments of a derivative's JVP along `tangents` of the active inputs; shadows are constant.
+
+    `shadows` are parameters by argument: tangents if `first` is a JVP, cotangents if `first` is a VJP. `result` holds the
+    cotangent of the result. Returns the buffers with the tangents of shadows, by argument.
+    """
+    form, products = made.form, {}
+    is_jvp = first["mode"] == "forward"
     for part in second["arguments"]:
-        first = derivative["arguments"][part["of"]]
+        own = first["arguments"][part["of"]]
         is_tangent = part["role"] == "shadow"
-        if first["role"] == "cotangent":
-            dtype = "f4" if first["type"] == "float" else "f8"
-            made.slot("constant", 1.0, Argument("", dtype, "number", "value"))
+        if own["role"] == "cotangent":
+            source = ("param", result[None]) if None in result else ("constant", 1.0)
+            made.slot(*source, Argument("", "f4" if own["type"] == "float" else "f8", "number", "value"))
             continue
-        i = first["of"]
+        i = own["of"]
         argument = form.arguments[i]
-        if first["role"] != "shadow" and not is_tangent:
+        is_constant = argument.intent == "in"
+        if own["role"] != "shadow" and not is_tangent:
             made.primal(argument)
-        elif first["role"] != "shadow" and i in tangents and argument.intent == "in":
+        elif own["role"] != "shadow" and i in tangents and is_constant:
             made.slot("param", tangents[i], argument)
+        elif own["role"] == "shadow" and not is_tangent and is_jvp and i in shadows and is_constant:
+            made.slot("param", shadows[i], argument)
+        elif own["role"] == "shadow" and is_tangent and argument.passing == "value":
+            made.slot("constant", 0.0, argument)
         else:
-            copied = tangents.get(i) if first["role"] != "shadow" else None
-            buffer = made.add_buffer(argument, copy_of=copied)
+            given = tangents if own["role"] != "shadow" else {} if is_tangent else shadows
+            buffer = made.add_buffer(argument, copy_of=given.get(i))
             made.slot("buffer", buffer, argument)
-            if first["role"] == "shadow" and is_tangent:
+            if own["role"] == "shadow" and is_tangent:
                 products[i] = buffer
+    return products
+
+
+def _adjoint_tangents(made: Builder, first: dict, second: dict, products: dict) -> None:
+    """Returns from the call the tangents of the adjoints of the active inputs."""
+    form, own = made.form, inputs(made.form, first)
     outputs = {i: _output(made, buffer) for i, buffer in products.items()}
     # The adjoint of the one active number by value is the gradient's result.
     number = next((i for i in own if form.arguments[i].passing == "value"), None)
@@ -282,4 +305,35 @@ def hvp(form: Form, derivative: dict, second: dict) -> dict:
         if part["role"] == "result tangent":
             outputs[number] = output
     made.outputs = [outputs[i] for i in own]
+
+
+def hvp(form: Form, first: dict, derivative: dict) -> dict:
+    """Plans a Hessian-vector product: the JVP of the gradient. `derivative` is the JVP of `first`, a VJP."""
+    made = Builder(form, "hvp")
+    tangents = _add_tangents(made, first, "v")
+    products = _directional(made, first, derivative, tangents=tangents, shadows={}, result={})
+    _adjoint_tangents(made, first, derivative, products)
+    return made.plan()
+
+
+def second(form: Form, first: dict, derivative: dict) -> dict:
+    """Plans the JVP of a VJP: the arguments, a cotangent per output, then a tangent per active input."""
+    made = Builder(form, "second")
+    cotangents = _add_cotangents(made, first)
+    tangents = _add_tangents(made, first, "v")
+    products = _directional(made, first, derivative, tangents=tangents, shadows=cotangents, result=cotangents)
+    _adjoint_tangents(made, first, derivative, products)
+    return made.plan()
+
+
+def twice(form: Form, first: dict, derivative: dict) -> dict:
+    """Plans the JVP of a JVP: the arguments, then two tangents per active input. Returns tangents of the outputs."""
+    made = Builder(form, "twice")
+    inner, outer = _add_tangents(made, first, "v"), _add_tangents(made, first, "u")
+    products = _directional(made, first, derivative, tangents=outer, shadows=inner, result={})
+    parts = made.add_results(derivative["results"])
+    for part, output in zip(derivative["results"], parts):
+        if part["role"] == "result tangent":
+            made.outputs.append(output)
+    made.outputs += [_output(made, products[i]) for i in written(form, first)]
     return made.plan()

@@ -38,10 +38,92 @@ def test_jax_derivatives(c, jax):
     near(jax.linearize(f, x)[1](v), jax.linearize(energy, x)[1](v))
 
 
+def test_jax_second_derivatives_in_all_modes(c, jax):
+    f, x = c.energy.jax, jax.numpy.asarray(X)
+    near = lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-13)
+    wanted = jax.hessian(energy)(x)
+    for first in (jax.jacfwd, jax.jacrev):
+        for second in (jax.jacfwd, jax.jacrev):
+            near(second(first(f))(x), wanted)
+            near(jax.jit(second(first(f)))(x), wanted)
+    xs = jax.numpy.stack([x, 2 * x])
+    near(jax.vmap(jax.jacrev(jax.grad(f)))(xs), jax.vmap(jax.hessian(energy))(xs))
+    near(jax.linear_transpose(jax.linearize(f, x)[1], x)(2.0)[0], 2 * jax.grad(energy)(x))
+    with pytest.raises(NotImplementedError, match="third derivatives are not supported"):
+        jax.jacfwd(jax.hessian(f))(x)
+
+
+def test_jax_arrays_as_outputs(c, jax):
+    jnp, x, v = jax.numpy, jax.numpy.asarray(X), jax.numpy.asarray([1.0, -2.0, 0.5])
+    near = lambda a, b: jax.tree_util.tree_map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-13), a, b)
+    squares = c.squares.signature("y: out[n]").jax
+    pairs = [
+        (lambda x, a: squares(x, a), lambda x, a: a * x * x),
+        (lambda x, a: c.advance.jax(x, a), lambda x, h: x + h * jnp.sin(x)),
+        (lambda x, a: c.advance.jax(squares(x, a), a), lambda x, a: a * x * x + a * jnp.sin(a * x * x)),
+    ]
+    for f, same in pairs:
+        for take in (
+            lambda f: f(x, 0.7),
+            lambda f: jax.jacfwd(f, (0, 1))(x, 0.7),
+            lambda f: jax.jacrev(f, (0, 1))(x, 0.7),
+            lambda f: jax.jit(jax.jacfwd(jax.jacrev(f)))(x, 0.7),
+            lambda f: jax.jacrev(jax.jacrev(f, (0, 1)), (0, 1))(x, 0.7),
+            lambda f: jax.jacrev(jax.jacfwd(f, (0, 1)), (0, 1))(x, 0.7),
+            lambda f: jax.jacfwd(jax.jacfwd(f, (0, 1)), (0, 1))(x, 0.7),
+            lambda f: jax.vmap(jax.jacrev(f), (0, None))(jnp.stack([x, v]), 0.7),
+            lambda f: jax.vmap(f, (None, 0), 1)(x, v),
+        ):
+            near(take(f), take(same))
+    near(x, X)
+
+
+def test_jax_integers_and_several_outputs(jax):
+    program = gradus.from_source("""
+    int both(const double *x, const int *p, double *y, double *sum, int n, int k) {
+        *sum = 0;
+        for (int i = 0; i < n; i++) { y[i] = x[p[i]] * x[i] * k; *sum += y[i] * x[0]; }
+        return n;
+    }
+    void pad(const double *x, double *y, int n, int k) { for (int i = 0; i < n + k; i++) y[i] = i < n ? x[i] * x[i] : 0; }
+    """, signatures={"both": "x: [n], p: [n], y: out[n], sum: out[]", "pad": "x: [n], y: out[n+k]"})
+    x, p = jax.numpy.asarray(X), jax.numpy.asarray([2, 1, 0], "int32")
+    same = lambda x: (x[p] * x * 3, jax.numpy.sum(x[p] * x * 3) * x[0])
+    near = lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12)
+    count, *found = program.both.jax(x, p, 3)
+    assert count == 3 and count.dtype == "int32"
+    for take in (lambda f: f(x), lambda f: jax.jacrev(f)(x), lambda f: jax.jacfwd(f)(x), lambda f: jax.jit(jax.jacrev(f))(x)):
+        jax.tree_util.tree_map(near, take(lambda x: tuple(program.both.jax(x, p, 3)[1:])), take(same))
+    near(jax.jit(program.pad.jax, static_argnums=1)(x, 2), np.append(X**2, [0, 0]))
+    with pytest.raises(TypeError, match="static_argnums"):
+        jax.jit(program.pad.jax)(x, 2)
+    with pytest.raises(TypeError, match="`k` is not an integer"):
+        program.pad.jax(x, 2.5)
+    with pytest.raises(OverflowError, match="does not fit into `k`"):
+        program.pad.jax(x, 2**40)
+
+
+def test_jax_refuses_derivatives_of_arguments_that_are_not_chosen(c, jax):
+    f, x = c.weighted.wrt("x").jax, jax.numpy.asarray(X)
+    np.testing.assert_allclose(jax.grad(f)(x, 2.0, 3), 6 * X**2)
+    for take in (lambda: jax.grad(f, 1)(x, 2.0, 3), lambda: jax.jvp(lambda a: f(x, a, 3), (2.0,), (1.0,))):
+        with pytest.raises(TypeError, match="`a` requires a derivative"):
+            take()
+
+
+def test_jax_single_precision(c, jax):
+    a, b = (jax.numpy.asarray(v, "float32") for v in (X, [1, 2, 3]))
+    of_a, of_b = jax.grad(c.single.jax, (0, 1))(a, b)
+    assert of_a.dtype == of_b.dtype == "float32"
+    np.testing.assert_allclose(of_b, 2 * a * b)
+    np.testing.assert_allclose(jax.hessian(c.single.jax, 1)(a, b), np.diag(2 * a))
+
+
 def test_jax_checks_gradients(c, jax):
     from jax.test_util import check_grads
 
-    check_grads(c.energy.jax, (jax.numpy.asarray(X),), order=1, modes=["fwd", "rev"])
+    check_grads(c.energy.jax, (jax.numpy.asarray(X),), order=2, modes=["fwd", "rev"])
+    check_grads(c.advance.jax, (jax.numpy.asarray(X), 0.1), order=2, modes=["fwd", "rev"])
     check_grads(c.wavy.jax, (0.5, 2.0), order=1, modes=["fwd", "rev"])
 
 
@@ -55,8 +137,8 @@ def test_jax_in_a_larger_function(c, jax):
 
 
 def test_jax_refuses_the_unsupported(c, jax):
-    with pytest.raises(gradus.SignatureError, match="float result"):
-        c.squares.jax
+    with pytest.raises(gradus.SignatureError, match="several numbers by value"):
+        jax.hessian(c.wavy.jax)(0.5, 2.0)
     with pytest.raises(TypeError, match="float32, but the function takes float64"):
         c.energy.jax(jax.numpy.ones(3, "float32"))
     with pytest.raises(TypeError, match="pass x by position"):

@@ -4,6 +4,7 @@ A block ```text output after a Python block shows consecutive lines of the outpu
 the rest of a line, as in `crates/gradus-cli/tests/pages/session.rs`.
 """
 
+import importlib.util
 import re
 from pathlib import Path
 
@@ -13,6 +14,9 @@ MANUAL = Path(__file__).parents[2] / "docs"
 BLOCK = re.compile(r"^```(\w+)(?: ([^\n]+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ALL = [MANUAL.parent / "README.md", *MANUAL.rglob("*.md")]
 PAGES = sorted(page for page in ALL if "```python\n" in page.read_text())
+
+# Packages that the common tests do not install: `cargo xtask frameworks` runs their pages.
+OPTIONAL = re.compile(r"^import (torch|tensorflow|numba)\b", re.MULTILINE)
 
 
 def shows(said: list[str], shown: list[str]) -> bool:
@@ -35,6 +39,9 @@ def shows(said: list[str], shown: list[str]) -> bool:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(MANUAL.parent).with_suffix("")))
 def test_the_page_runs(page, tmp_path, monkeypatch, capsys):
+    needed = OPTIONAL.search(page.read_text())
+    if needed and importlib.util.find_spec(needed[1]) is None:
+        pytest.skip(f"{needed[1]} is not installed")
     monkeypatch.chdir(tmp_path)
     names, count, said = {"__name__": "__main__"}, 0, None
     for language, name, text in BLOCK.findall(page.read_text()):

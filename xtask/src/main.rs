@@ -13,6 +13,7 @@ mod demo;
 mod dist;
 mod docs;
 mod driver_overhead;
+mod frameworks;
 mod gradus;
 mod growth;
 mod levels;
@@ -71,6 +72,12 @@ const COMMANDS: &[Command] = &[
         arguments: "[--bench | PYTEST ARGUMENTS …]",
         summary: "build the Python package and run its tests, or measure calls",
         run: python::run,
+    },
+    Command {
+        name: "frameworks",
+        arguments: "[torch | tensorflow | numba | jax …]",
+        summary: "run the Python package's tests with releases of PyTorch, TensorFlow, Numba and JAX",
+        run: frameworks::run,
     },
     Command {
         name: "wheel",

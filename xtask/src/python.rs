@@ -28,22 +28,44 @@ const EXTENSION: &str = "python/gradus/_native.abi3.so";
 /// # Errors
 /// Fails if a build fails, if `pip` cannot install a package, or if a test fails.
 pub fn run(arguments: &[String]) -> Outcome<()> {
-    process::show(workspace::cargo().args(["build", "--quiet", "--package", "gradus-cli"]))?;
-    build_extension()?;
+    build()?;
     let python = environment("python-tests", PACKAGES)?;
+    match arguments {
+        [] => show(&python, &[&PYTEST[..], &["tests"]].concat()),
+        [only] if only == "--bench" => show(&python, &["bench/call_overhead.py"]),
+        given => {
+            let given: Vec<&str> = given.iter().map(String::as_str).collect();
+            show(&python, &[&PYTEST[..], &given].concat())
+        }
+    }
+}
+
+/// Builds the command and the extension module.
+///
+/// # Errors
+/// Fails if a build fails.
+pub fn build() -> Outcome<()> {
+    process::show(workspace::cargo().args(["build", "--quiet", "--package", "gradus-cli"]))?;
+    build_extension()
+}
+
+/// The arguments that start pytest.
+pub const PYTEST: [&str; 5] = ["-m", "pytest", "-q", "-p", "no:cacheprovider"];
+
+/// Runs an interpreter in the package's folder, with the package, the command of the development build, and a cache in
+/// the build folder.
+///
+/// # Errors
+/// Fails if the interpreter fails.
+pub fn show(python: &Path, arguments: &[&str]) -> Outcome<()> {
     let folder = workspace::root().join("python");
-    let mut command = Command::new(&python);
+    let mut command = Command::new(python);
     command
         .current_dir(&folder)
         .env("PYTHONPATH", &folder)
         .env("GRADUS_COMMAND", workspace::target().join("debug/gradus"))
-        .env("XDG_CACHE_HOME", workspace::target().join("python-cache"));
-    const PYTEST: [&str; 5] = ["-m", "pytest", "-q", "-p", "no:cacheprovider"];
-    match arguments {
-        [] => command.args(PYTEST).arg("tests"),
-        [only] if only == "--bench" => command.arg("bench/call_overhead.py"),
-        given => command.args(PYTEST).args(given),
-    };
+        .env("XDG_CACHE_HOME", workspace::target().join("python-cache"))
+        .args(arguments);
     process::show(&mut command)
 }
 

@@ -5,7 +5,7 @@
 
 use crate::area::ExpectedResults;
 use crate::process::{self, Failure, Outcome};
-use crate::{area, docs, gradus, python, setup, tidy, wheel, workspace};
+use crate::{area, docs, frameworks, gradus, python, setup, tidy, wheel, workspace};
 use std::time::Instant;
 
 /// Runs all checks, or the tests of the area NAME.
@@ -17,6 +17,7 @@ pub fn test(arguments: &[String]) -> Outcome<()> {
         [] => true,
         [only] if only == "--no-setup" => false,
         [name] if matches!(name.as_str(), "python" | "gradus-python") => return python::run(&[]),
+        [name, chosen @ ..] if name == "frameworks" => return frameworks::run(chosen),
         [name] if !name.starts_with('-') => return area::run(name, ExpectedResults::Check),
         _ => {
             return Err(Failure::new(
