@@ -320,3 +320,26 @@ double returned_halves(const double *x, int n)
     }
     return s;
 }
+/* Unions, and numbers beside integers, through pointers to functions. */
+typedef union { double number; long index; } slot_number;
+__attribute__((noinline)) static double taken(slot_number a, int is_number) { return is_number ? a.number * a.number : (double)a.index; }
+__attribute__((noinline)) static double take(double (*by)(slot_number, int), slot_number a, int i) { return by(a, i); }
+struct counted { int count; float number; };
+__attribute__((noinline)) static struct counted square(float x, int i) { struct counted r = {i, x * x}; return r; }
+__attribute__((noinline)) static struct counted triple(float x, int i) { struct counted r = {i + 1, x * 3}; return r; }
+double called(const double *x, int n)
+{
+    struct counted (*steps[2])(float, int) = {square, triple};
+    double s = 0;
+    for (int i = 0; i < n; i++) {
+        slot_number a;
+        if (i % 2)
+            a.number = x[i];
+        else
+            a.index = i * 1000;
+        s += take(taken, a, i % 2) * x[i];
+        struct counted p = steps[i % 2]((float)x[i], i), q = steps[i % 3 == 0](p.number, p.count);
+        s += p.number * q.number * q.count;
+    }
+    return s;
+}

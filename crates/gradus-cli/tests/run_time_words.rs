@@ -7,7 +7,7 @@ use std::process::Command;
 const C: &str = include_str!("run_time_words.c");
 const CPP: &str = include_str!("run_time_words.cpp");
 /// Functions of the C program with derivatives.
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 13] = [
     "tree",
     "block",
     "moved",
@@ -20,6 +20,7 @@ const NAMES: [&str; 12] = [
     "chosen",
     "returned",
     "passed",
+    "called",
 ];
 const LEVELS: [&str; 4] = ["-O0", "-O1", "-O2", "-O3"];
 
@@ -44,6 +45,7 @@ fn words_of_several_kinds_in_cplusplus() {
             "stages",
             "variants",
             "integer_variants",
+            "virtual_parts",
             "casts",
             "members",
             "guarded",

@@ -10,7 +10,7 @@ use crate::analysis::body_facts::BodyFacts;
 use crate::emit::builder::DerivativeBuilder;
 use crate::emit::libc;
 use crate::emit::stop_message::stop_message;
-use crate::variant::indirect_calls::indirect_variant;
+use crate::variant::indirect_calls::{indirect_variant, variant_at_call};
 use crate::variant::{Mode, ParamRole, ResultRole, Signature, Variant};
 use gradus_ir::externals::ExternalFn;
 use gradus_ir::{
@@ -40,11 +40,11 @@ pub(crate) fn dispatch_function(
 ) -> Option<Dispatch> {
     let targets = facts.pointer_targets(op)?.to_vec();
     let &(first, _) = targets.first()?;
-    let signature = indirect_variant(unit, first, mode, caller).signature(unit);
+    let signature = variant_at_call(unit, facts, op, first, (mode, caller)).signature(unit);
     let mut needs = Vec::new();
     for &(func, active) in &targets {
         if active {
-            needs.push(indirect_variant(unit, func, mode, caller));
+            needs.push(variant_at_call(unit, facts, op, func, (mode, caller)));
         }
     }
     let name = format!(

@@ -1,12 +1,37 @@
 //! The generic variant of a function that serves indirect calls, and the function types that permit one.
 //!
-//! The activity of each argument and of the result follows from the type alone, hence one variant per possible callee
-//! serves all indirect calls. `shadow/indirect_calls.rs` dispatches to the variants.
+//! The activity of each argument and of the result follows from the type, hence one variant per possible callee serves
+//! most indirect calls. An integer that carries floats at a call is active there, too. `shadow/indirect_calls.rs`
+//! dispatches to the variants.
 
 use super::{ArgActivity, Mode, ResultActivity, Variant, Versions, carries_float};
-use gradus_ir::{FuncId, Type, TypeId, Unit};
+use crate::analysis::body_facts::BodyFacts;
+use gradus_ir::{FuncId, Op, Type, TypeId, Unit, Value};
 
-/// Returns the variant of a function that serves indirect calls.
+/// Returns the variant of a function that serves an indirect call: integers that carry active floats at the call are
+/// active.
+pub(crate) fn variant_at_call(
+    unit: &Unit,
+    facts: &BodyFacts<'_>,
+    op: Op,
+    func: FuncId,
+    (mode, caller): (Mode, &Variant),
+) -> Variant {
+    let mut variant = indirect_variant(unit, func, mode, caller);
+    let carries = |value: Value| facts.is_active(value) && facts.holds_float(unit, value);
+    let args = unit.call_args(facts.body, op);
+    for (activity, arg) in variant.args.iter_mut().zip(args) {
+        if *activity == ArgActivity::Const && carries(arg) {
+            *activity = ArgActivity::Active;
+        }
+    }
+    if variant.result == ResultActivity::Const && facts.call_result(op).is_some_and(carries) {
+        variant.result = ResultActivity::Active;
+    }
+    variant
+}
+
+/// Returns the variant of a function that serves indirect calls, by its type.
 pub(crate) fn indirect_variant(unit: &Unit, func: FuncId, mode: Mode, caller: &Variant) -> Variant {
     let ty = unit.functions[func].ty;
     let args: Vec<ArgActivity> = (unit.param_types(ty).iter())

@@ -150,7 +150,12 @@ impl FractionBits {
     }
 
     fn store(&mut self, graph: &Graph<'_>, masks: &Masks, (func, body, op): (FuncId, &Body, Op)) {
-        let mask = graph.mask(&masks.by_value, func, body.operand(op, 0));
+        let value = body.operand(op, 0);
+        let mask = graph.mask(&masks.by_value, func, value);
+        let is_whole = graph.width(body, value) == Some(FloatKind::F64.bits());
+        if is_whole && graph.classes.is_bitwise_tainted(func, value) {
+            self.stores.insert((func, op));
+        }
         if mask == 0 {
             return;
         }
@@ -224,8 +229,8 @@ impl FractionBits {
     pub(crate) fn converted_names(&self) -> &HashSet<(FuncId, Op)> {
         &self.names
     }
-    /// Returns the stores of integers that depend on an active float by a conversion. If the program reads the bits as a
-    /// float (approximate exponentials), the derivative is unknown.
+    /// Returns the stores of integers that depend on an active float by a conversion, or on its bits by arithmetic. If the
+    /// program reads the bits as a float (approximate exponentials), the derivative is unknown.
     pub(crate) fn stores_of_converted(&self) -> &HashSet<(FuncId, Op)> {
         &self.stores
     }

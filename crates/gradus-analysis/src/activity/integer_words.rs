@@ -15,6 +15,9 @@ use crate::view::View;
 use gradus_ir::{Body, CastOp, FuncId, Op, OpKind, Type, Value};
 use std::collections::{BTreeSet, HashSet};
 
+/// Size of a word in bytes.
+const WORD_BYTES: i64 = 8;
+
 /// Maximal number of periods of the destination that a copy is followed into.
 const PERIODS_MAX: i64 = 64;
 
@@ -104,10 +107,11 @@ impl IntegerFlow<'_> {
             self.grown |= self.found.values.insert((node, bit));
         }
     }
+    /// Marks the floats that an integer at a location overlaps, or begins at.
     fn add_cell(&mut self, place: CellRef) {
         let facts = self.facts;
-        if (facts.words.float_offsets(place.class)).any(|at| at == cell(facts, place).1) {
-            self.grown |= self.found.cells.insert(cell(facts, place));
+        for word in words_of(facts, place) {
+            self.grown |= self.found.cells.insert(word);
         }
     }
     /// Returns the bits of a value at which integers begin.
@@ -237,6 +241,14 @@ impl IntegerFlow<'_> {
     }
 }
 
+/// Returns the cells of the doubles that cover a location.
+fn words_of(facts: View<'_>, place: CellRef) -> Vec<(AliasSetId, i64)> {
+    let (set, at) = cell(facts, place);
+    let starts = facts.words.float_offsets(set);
+    let covering = starts.filter(|start| (*start..start.saturating_add(WORD_BYTES)).contains(&at));
+    covering.map(|start| (set, start)).collect()
+}
+
 fn cell(facts: View<'_>, place: CellRef) -> (AliasSetId, i64) {
     let class = facts.memory.get(place.class);
     (place.class, class.normalize_offset(place.offset_bytes))
@@ -251,8 +263,9 @@ fn offset(place: CellRef, bytes: u64) -> CellRef {
 
 impl MemoryActivity {
     /// Returns true if integers of the program may reach a cell with floats.
-    pub(super) fn receives_integers(&self, facts: View<'_>, place: CellRef) -> bool {
-        self.integer_words().cells.contains(&cell(facts, place))
+    pub(crate) fn receives_integers(&self, facts: View<'_>, place: CellRef) -> bool {
+        let mut words = words_of(facts, place).into_iter();
+        words.any(|word| self.integer_words().cells.contains(&word))
     }
     /// Returns true for a value that holds a double at some times, and an integer of the program at others.
     pub(crate) fn may_be_integer_word(

@@ -22,7 +22,7 @@ pub(super) fn allocators(request: &RequestFacts<'_>) -> Vec<Finding> {
     })
 }
 
-/// Refuses indirect calls that work on active values and have no known target, or pass the values as integers.
+/// Refuses indirect calls that work on active values and have no known target, or pass pointers as integers.
 pub(super) fn calls(variant: &VariantFacts<'_>) -> Vec<Finding> {
     variant.at_calls(|call| match call.callee {
         Callee::Indirect(_) if call.active || call.shadowed => indirect_call(variant, call),
@@ -41,10 +41,10 @@ fn indirect_call(variant: &VariantFacts<'_>, call: &CallFacts) -> Option<Diagnos
     }
     let in_bits = |v: &Value| {
         let number = variant.facts.unit.types.int_bits(variant.body.ty(*v));
-        number.is_some() && (variant.activity.active(*v) || variant.activity.shadow(*v).is_some())
+        number.is_some() && variant.activity.shadow(*v).is_some()
     };
     call.args.iter().any(in_bits).then(|| {
-        let message = "an indirect call passes active floats or pointers as integers";
+        let message = "an indirect call passes pointers to active memory as integers";
         variant
             .error(call.op, Code::UnknownIndirectTarget, message)
             .help("pass the values with their own types, or call the function directly")

@@ -59,7 +59,12 @@ impl VariantFacts<'_> {
             && self.body.as_const(value).is_none()
             && (facts.words.is_conflicting(self.func, value)
                 || self.classes.may_be_float_bits(self.func, value));
-        if !scrambled && !is_word && facts.words.integer_in_words(facts.unit, facts.memory, site) {
+        // Where the program stores integers, too, arithmetic on their words is no arithmetic on numbers as a rule. The
+        // derivative of a number that the program reads from the result is unknown, and the run says so.
+        let is_integer_word =
+            || (targets.iter()).all(|place| self.classes.receives_integers(facts, *place));
+        let is_clear = !scrambled || is_integer_word();
+        if is_clear && !is_word && facts.words.integer_in_words(facts.unit, facts.memory, site) {
             // Not an error: the derivative clears the shadow of the word.
             return None;
         }

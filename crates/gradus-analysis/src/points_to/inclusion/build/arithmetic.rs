@@ -258,6 +258,13 @@ impl BodyBuilder<'_, '_> {
                 (at, applied) = (next, offset);
                 continue;
             }
+            let bounds = self
+                .indices_below(op, term.index)
+                .filter(|_| term.stride > 0);
+            let bounds = bounds.and_then(|count| {
+                let bytes = count.checked_mul(term.stride)?;
+                Some((offset, Some(offset.checked_add(bytes)?)))
+            });
             let steps = self.multiple_of(term.index, DEPTH_MAX).times(term.stride);
             let steps = if is_unsigned { steps.unsigned() } else { steps };
             if steps.multiple == 0 {
@@ -275,6 +282,7 @@ impl BodyBuilder<'_, '_> {
                     passes_end: false,
                     array: term
                         .array
+                        .or(bounds)
                         .map(|(start, end)| (moved(start), end.map(moved))),
                     in_fortran: self.in_fortran(),
                 },

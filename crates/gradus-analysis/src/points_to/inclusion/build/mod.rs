@@ -9,6 +9,7 @@ mod arithmetic;
 mod calls;
 mod external_calls;
 mod globals;
+mod index_bounds;
 mod null_tests;
 
 use crate::call_graph::{CallGraph, Callee};
