@@ -10,8 +10,10 @@ use crate::analysis::body_facts::BodyFacts;
 use crate::emit::builder::DerivativeBuilder;
 use crate::emit::libc;
 use crate::emit::stop_message::stop_message;
-use crate::variant::indirect_calls::{indirect_variant, variant_at_call};
-use crate::variant::{Mode, ParamRole, ResultRole, Signature, Variant};
+use crate::variant::indirect_calls::indirect_variant;
+use crate::variant::{
+    ArgActivity, Mode, ParamRole, ResultActivity, ResultRole, Signature, Variant,
+};
 use gradus_ir::externals::ExternalFn;
 use gradus_ir::{
     Body, Builder, Code, FuncId, IntPredicate, Linkage, Op, Region, TypeId, Unit, Value,
@@ -80,6 +82,29 @@ pub(crate) fn dispatch_function(
         signature,
         needs,
     })
+}
+
+/// Returns the variant of a function that serves an indirect call: integers that carry active floats at the call are
+/// active.
+fn variant_at_call(
+    unit: &Unit,
+    facts: &BodyFacts<'_>,
+    op: Op,
+    func: FuncId,
+    (mode, caller): (Mode, &Variant),
+) -> Variant {
+    let mut variant = indirect_variant(unit, func, mode, caller);
+    let carries = |value: Value| facts.is_active(value) && facts.holds_float(unit, value);
+    let args = unit.call_args(facts.body, op);
+    for (activity, arg) in variant.args.iter_mut().zip(args) {
+        if *activity == ArgActivity::Const && carries(arg) {
+            *activity = ArgActivity::Active;
+        }
+    }
+    if variant.result == ResultActivity::Const && facts.call_result(op).is_some_and(carries) {
+        variant.result = ResultActivity::Active;
+    }
+    variant
 }
 
 /// Returns the function that ends the program at a call that cannot be dispatched.

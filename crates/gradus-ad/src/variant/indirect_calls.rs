@@ -5,31 +5,7 @@
 //! dispatches to the variants.
 
 use super::{ArgActivity, Mode, ResultActivity, Variant, Versions, carries_float};
-use crate::analysis::body_facts::BodyFacts;
-use gradus_ir::{FuncId, Op, Type, TypeId, Unit, Value};
-
-/// Returns the variant of a function that serves an indirect call: integers that carry active floats at the call are
-/// active.
-pub(crate) fn variant_at_call(
-    unit: &Unit,
-    facts: &BodyFacts<'_>,
-    op: Op,
-    func: FuncId,
-    (mode, caller): (Mode, &Variant),
-) -> Variant {
-    let mut variant = indirect_variant(unit, func, mode, caller);
-    let carries = |value: Value| facts.is_active(value) && facts.holds_float(unit, value);
-    let args = unit.call_args(facts.body, op);
-    for (activity, arg) in variant.args.iter_mut().zip(args) {
-        if *activity == ArgActivity::Const && carries(arg) {
-            *activity = ArgActivity::Active;
-        }
-    }
-    if variant.result == ResultActivity::Const && facts.call_result(op).is_some_and(carries) {
-        variant.result = ResultActivity::Active;
-    }
-    variant
-}
+use gradus_ir::{FuncId, Type, TypeId, Unit};
 
 /// Returns the variant of a function that serves indirect calls, by its type.
 pub(crate) fn indirect_variant(unit: &Unit, func: FuncId, mode: Mode, caller: &Variant) -> Variant {

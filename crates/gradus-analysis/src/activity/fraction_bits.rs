@@ -15,9 +15,9 @@
 //! Two kinds of operands are integers as a rule, and the derivative tests them:
 //!
 //! - A word of run-time kind (`type_analysis/run_time_words.rs`) is an integer at some times. The lower half of the word
-//!   counts as an integer. The test runs where the result has an adjoint ([`FractionBits::converted_words`]).
+//!   counts as an integer. The test runs where the result has an adjoint ([`MemoryActivity::converted_words`]).
 //! - An integer that the program loads by its TBAA name, from memory in which it stores integers and floats: one buffer
-//!   for several purposes. The test runs with the conversion ([`FractionBits::converted_names`]).
+//!   for several purposes. The test runs with the conversion ([`MemoryActivity::converted_names`]).
 
 use crate::activity::flow_graph::{Flow, FlowNode};
 use crate::activity::memory::{MemoryActivity, ShadowPresence};
@@ -157,6 +157,7 @@ impl FractionBits {
             self.stores.insert((func, op));
         }
         if mask == 0 {
+            // Not an error: the integer depends on no conversion.
             return;
         }
         self.stores.insert((func, op));
@@ -219,20 +220,23 @@ impl FractionBits {
     pub(crate) fn use_without_derivative(&self, site: (FuncId, Op)) -> Option<FractionUse> {
         self.refused.get(&site).copied()
     }
-    /// Returns the conversions to floats of words of run-time kind. The operand is the loaded integer, or differs from it
-    /// by a small constant. The derivative tests that the operand is an integer where it has an adjoint.
-    pub(crate) fn converted_words(&self) -> &HashSet<(FuncId, Op)> {
-        &self.words
+}
+
+impl MemoryActivity {
+    /// Returns the conversions to floats of words of run-time kind. The derivative tests that the operand is an integer
+    /// where it has an adjoint.
+    pub fn converted_words(&self) -> &HashSet<(FuncId, Op)> {
+        &self.fraction_bits().words
     }
     /// Returns the conversions to floats of integers by name, from memory in which the program stores floats, too. The
     /// derivative tests that the operand is an integer.
-    pub(crate) fn converted_names(&self) -> &HashSet<(FuncId, Op)> {
-        &self.names
+    pub fn converted_names(&self) -> &HashSet<(FuncId, Op)> {
+        &self.fraction_bits().names
     }
     /// Returns the stores of integers that depend on an active float by a conversion, or on its bits by arithmetic. If the
     /// program reads the bits as a float (approximate exponentials), the derivative is unknown.
-    pub(crate) fn stores_of_converted(&self) -> &HashSet<(FuncId, Op)> {
-        &self.stores
+    pub fn stores_of_converted_numbers(&self) -> &HashSet<(FuncId, Op)> {
+        &self.fraction_bits().stores
     }
 }
 
@@ -684,6 +688,7 @@ impl<'a> Graph<'a> {
             if is_tested {
                 self.of_names.extend(self.of_floats.drain(count..));
             }
+            // Not an error: the bits of the value have been recorded.
             return;
         }
         // An object with an integer TBAA name is an integer, even in memory with floats at other offsets.

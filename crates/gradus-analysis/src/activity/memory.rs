@@ -367,20 +367,6 @@ impl MemoryActivity {
     pub(crate) fn fraction_bits(&self) -> &FractionBits {
         &self.fraction_bits
     }
-    /// Returns the conversions to floats of words of run-time kind. The derivative tests that the operand is an integer
-    /// where it has an adjoint.
-    pub fn converted_words(&self) -> &HashSet<(FuncId, Op)> {
-        self.fraction_bits.converted_words()
-    }
-    /// Returns the conversions to floats of integers by name, from memory in which the program stores floats, too. The
-    /// derivative tests that the operand is an integer.
-    pub fn converted_names(&self) -> &HashSet<(FuncId, Op)> {
-        self.fraction_bits.converted_names()
-    }
-    /// Returns the stores of integers that depend on an active float by a conversion.
-    pub fn stores_of_converted_numbers(&self) -> &HashSet<(FuncId, Op)> {
-        self.fraction_bits.stores_of_converted()
-    }
     /// Returns the nodes of integers that may hold bits of varied floats.
     pub(crate) fn float_bit_nodes(&self) -> &HashSet<FlowNode> {
         &self.float_bits

@@ -1,5 +1,6 @@
 //! Construction of the fact tables: runs the analyses once, and one walk over the body per table.
 
+use super::invertible_inductions::find_invertible;
 use super::{AlternatingMemory, BodyFacts, FloatBitRange, PlanChoices};
 use crate::Options;
 use crate::analysis::program_facts::ProgramFacts;
@@ -58,9 +59,9 @@ impl<'a> FactsBuilder<'a> {
             copies: HashMap::new(),
             alternating_stores: HashMap::new(),
             integer_stores: HashSet::new(),
-            converted_numbers: self.own_ops(self.closure.classes.stores_of_converted_numbers()),
-            tested_conversions: self.own_ops(self.closure.classes.converted_words()),
-            tested_names: self.own_ops(self.closure.classes.converted_names()),
+            converted_numbers: self.own_ops(classes.stores_of_converted_numbers()),
+            tested_conversions: self.own_ops(classes.converted_words()),
+            tested_names: self.own_ops(classes.converted_names()),
             deferred_frees: self.find_deferred_frees(body, &alias),
             private_block_addresses: HashMap::new(),
             outliving_blocks: HashSet::new(),
@@ -104,10 +105,7 @@ impl<'a> FactsBuilder<'a> {
         // Runs after `calls`: derivatives of callees that read memory also accumulate into shadow memory.
         self.find_exclusive_adds(&mut facts, &alias);
         if self.options.invert_inductions {
-            facts.invertible_inductions =
-                crate::analysis::body_facts::invertible_inductions::find_invertible(
-                    self.unit, body,
-                );
+            facts.invertible_inductions = find_invertible(self.unit, body);
             facts.reloadable_carried =
                 crate::analysis::body_facts::reloadable_carried::find_reloadable(self.unit, &facts);
         }

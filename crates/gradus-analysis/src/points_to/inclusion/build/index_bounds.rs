@@ -29,6 +29,7 @@ impl BodyBuilder<'_, '_> {
 /// Returns the constant trip count of the loop of which a value is the index.
 fn loop_length(unit: &Unit, body: &Body, value: Value) -> Option<i64> {
     let Definition::Param(region, 0) = body.values[value].def else {
+        // Not an error: the value is no loop index.
         return None;
     };
     let owner = body.owner(region)?;
@@ -44,6 +45,7 @@ fn guard(unit: &Unit, body: &Body, op: Op, value: Value) -> Option<i64> {
         let region = body.parent(inner)?;
         let owner = body.owner(region)?;
         if !matches!(body.kind(owner), OpKind::If) {
+            // Not an error: only conditions bound an index.
             return None;
         }
         let holds = body.op_regions(owner).first() == Some(&region);
