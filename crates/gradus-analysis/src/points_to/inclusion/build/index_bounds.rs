@@ -51,6 +51,7 @@ fn guard(unit: &Unit, body: &Body, op: Op, value: Value) -> Option<i64> {
         let holds = body.op_regions(owner).first() == Some(&region);
         let test = body.def_op(body.operand(owner, 0))?;
         let OpKind::ICmp(predicate) = *body.kind(test) else {
+            // Not an error: only comparisons bound an index.
             return None;
         };
         let (a, b) = (body.operand(test, 0), body.operand(test, 1));
