@@ -45,7 +45,6 @@ fn words_of_several_kinds_in_cplusplus() {
             "stages",
             "variants",
             "integer_variants",
-            "virtual_parts",
             "casts",
             "members",
             "guarded",
@@ -55,6 +54,18 @@ fn words_of_several_kinds_in_cplusplus() {
             let command = format!("check p.cpp -f {name} --arg x=rand(5) --arg n=5 -- {flags}");
             accepts(&at, &command);
         }
+    }
+}
+
+/// Floats in integer registers, as results of virtual functions.
+#[test]
+fn numbers_beside_integers_from_virtual_functions() {
+    let at = folder("virtual_results");
+    write(&at, "p.cpp", include_str!("virtual_results.cpp"));
+    for level in LEVELS {
+        let command =
+            format!("check p.cpp -f virtual_parts --arg x=rand(5) --arg n=5 --single -- {level}");
+        accepts(&at, &command);
     }
 }
 
