@@ -343,3 +343,28 @@ double called(const double *x, int n)
     }
     return s;
 }
+/* Whole structures that LLVM splits: the rest of a tagged union is a variable whose words begin at offset four. */
+double swapped(const double *x, int n)
+{
+    struct tagged a[6];
+    double s = 0;
+    for (int i = 0; i < 6; i++) {
+        a[i].kind = i & 1;
+        if (a[i].kind)
+            a[i].u.number = x[i % n];
+        else
+            a[i].u.index = -i;
+    }
+    for (int k = 0; k < 12; k++) {
+        struct tagged *v = &a[k % 6];
+        s += (v->kind ? v->u.number : (double)v->u.index) * x[k % n];
+        struct tagged t = a[k % 6];
+        a[k % 6] = a[(k + 3) % 6];
+        a[(k + 3) % 6] = t;
+        if (t.kind == 0) {
+            a[k % 6].kind = 1;
+            a[k % 6].u.number = x[k % n];
+        }
+    }
+    return s;
+}

@@ -7,7 +7,7 @@ use std::process::Command;
 const C: &str = include_str!("run_time_words.c");
 const CPP: &str = include_str!("run_time_words.cpp");
 /// Functions of the C program with derivatives.
-const NAMES: [&str; 13] = [
+const NAMES: [&str; 14] = [
     "tree",
     "block",
     "moved",
@@ -21,6 +21,7 @@ const NAMES: [&str; 13] = [
     "returned",
     "passed",
     "called",
+    "swapped",
 ];
 const LEVELS: [&str; 4] = ["-O0", "-O1", "-O2", "-O3"];
 

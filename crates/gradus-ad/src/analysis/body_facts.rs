@@ -20,6 +20,7 @@ mod recomputable_loops;
 pub mod reloadable_carried;
 pub mod snapshots;
 mod stack_lifetime;
+pub(crate) mod word_offsets;
 
 use crate::analysis::forward_value::Node;
 use gradus_analysis::{CallActivity, CopyKind, ShadowState};
@@ -100,6 +101,7 @@ pub struct BodyFacts<'a> {
     private_block_addresses: HashMap<Op, HashSet<Value>>,
     outliving_blocks: HashSet<Op>,
     heap_allocas: HashSet<Op>,
+    word_offsets: HashMap<Op, u32>,
     lazy_shadow_addresses: HashSet<Value>,
     varying_loops: HashMap<Value, Vec<Op>>,
     reversed_ops: HashSet<Op>,

@@ -3,6 +3,7 @@
 
 use super::ForwardPass;
 use crate::analysis::body_facts::AlternatingMemory;
+use crate::analysis::body_facts::word_offsets::WORD_BYTES;
 use crate::emit::builder::{Lanes, MemorySpace, widen};
 use crate::emit::libc;
 use crate::shadow::integer_words::{IntegerStore, ShadowWords};
@@ -60,11 +61,32 @@ impl ForwardPass<'_, '_, '_, '_> {
     fn zeroed_alloca(&mut self, op: Op, info: gradus_ir::AllocaInfo, bytes: Value) -> Value {
         let count = self.value(self.facts.body.operand(op, 0));
         let ptr = self.facts.body.ty(self.facts.body.result(op));
-        let shadow = self.out.build().value(OpKind::Alloca(info), &[count], ptr);
+        let shadow = match self.facts.word_offset(op) {
+            None => self.out.build().value(OpKind::Alloca(info), &[count], ptr),
+            Some(offset) => self.alloca_with_words_at(info, count, offset),
+        };
         if !is_planted(Mutant::StackShadowNotZeroed) {
             self.out.zero_bytes(shadow, bytes, MemorySpace::Shadow);
         }
         shadow
+    }
+
+    /// Emits an alloca for a shadow, and returns its start: the words begin `offset` bytes behind, aligned.
+    fn alloca_with_words_at(
+        &mut self,
+        mut info: gradus_ir::AllocaInfo,
+        count: Value,
+        offset: u32,
+    ) -> Value {
+        let unit = &mut *self.out.unit;
+        let bytes = unit.layout.size_bytes(unit, info.ty) + WORD_BYTES as u64;
+        let byte = unit.types.int(8);
+        info.ty = unit.types.array(byte, bytes);
+        info.align_bytes = WORD_BYTES as u32;
+        let ptr = unit.types.ptr();
+        let room = self.out.build().value(OpKind::Alloca(info), &[count], ptr);
+        let before = self.out.build().i64(WORD_BYTES - i64::from(offset));
+        self.out.build().byte_addr(room, before)
     }
 
     /// Emits a store, and the store of the shadow pointer or the tangent.

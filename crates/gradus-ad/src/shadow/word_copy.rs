@@ -5,6 +5,7 @@
 //! tangent or adjoint with such bits is a subnormal number below 7e-310, and counts as zero. The shadow of an integer
 //! is zero. The functions are emitted next to the derivatives that call them, with `linkonce_odr` linkage.
 
+pub(super) use crate::analysis::body_facts::word_offsets::WORD_BYTES;
 use crate::emit::libc;
 use crate::shadow::indirect_calls::emit_stop;
 use crate::shadow::tangent_ops::MEMORY_SUM_FLAGS;
@@ -18,8 +19,6 @@ use gradus_ir::{
 const ADDRESS_MIN: i64 = 1 << 12;
 /// The end of the addresses of a process.
 const ADDRESS_END: i64 = 1 << 47;
-/// Size of a word in bytes: an address or a `double`.
-pub(super) const WORD_BYTES: i64 = 8;
 
 const SPLIT_WORD: &str = "gradus: error[GRD0007]: a byte copy ends inside a number, or moves an address inside its word\n";
 

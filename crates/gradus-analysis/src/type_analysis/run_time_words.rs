@@ -89,7 +89,7 @@ impl TypeMap {
     }
 
     /// Returns the normalised offsets at which floats begin in an alias set.
-    pub(crate) fn float_offsets(&self, set: AliasSetId) -> impl Iterator<Item = i64> {
+    pub fn float_offsets(&self, set: AliasSetId) -> impl Iterator<Item = i64> {
         let cells = self.types[set.index()].iter();
         let floats = cells.filter(|(_, seen)| seen.has_float());
         floats.map(|(offset, _)| *offset)

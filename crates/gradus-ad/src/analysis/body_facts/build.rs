@@ -66,6 +66,7 @@ impl<'a> FactsBuilder<'a> {
             private_block_addresses: HashMap::new(),
             outliving_blocks: HashSet::new(),
             heap_allocas: HashSet::new(),
+            word_offsets: self.word_offsets(body),
             lazy_shadow_addresses: HashSet::new(),
             varying_loops: HashMap::new(),
             reversed_ops: HashSet::new(),
