@@ -128,7 +128,10 @@ pub(crate) struct FractionBits {
 impl FractionBits {
     /// Computes the facts. The activity of `classes` is complete, apart from these facts.
     pub(super) fn of(facts: View<'_>, classes: &MemoryActivity) -> FractionBits {
-        let mut found = FractionBits::default();
+        let mut found = FractionBits {
+            stores: stores_of_changed_bits(facts, classes),
+            ..FractionBits::default()
+        };
         if !any_conversion(facts, classes) {
             return found;
         }
@@ -150,12 +153,7 @@ impl FractionBits {
     }
 
     fn store(&mut self, graph: &Graph<'_>, masks: &Masks, (func, body, op): (FuncId, &Body, Op)) {
-        let value = body.operand(op, 0);
-        let mask = graph.mask(&masks.by_value, func, value);
-        let is_whole = graph.width(body, value) == Some(FloatKind::F64.bits());
-        if is_whole && graph.classes.is_bitwise_tainted(func, value) {
-            self.stores.insert((func, op));
-        }
+        let mask = graph.mask(&masks.by_value, func, body.operand(op, 0));
         if mask == 0 {
             // Not an error: the integer depends on no conversion.
             return;
@@ -269,6 +267,22 @@ impl Masks {
             by_value: graph.propagate_masks(&graph.converted, BitTransfer::preserves_growth),
         }
     }
+}
+
+/// Returns the stores of whole words that integer arithmetic computed from the bits of active floats.
+fn stores_of_changed_bits(facts: View<'_>, classes: &MemoryActivity) -> HashSet<(FuncId, Op)> {
+    let mut found = HashSet::new();
+    for (func, body) in facts.closure.bodies(facts.unit) {
+        let stores = body.walk(body.root()).filter(|op| {
+            matches!(body.kind(*op), OpKind::Store(_)) && {
+                let value = body.operand(*op, 0);
+                let bits = facts.unit.types.int_bits(body.ty(value));
+                bits == Some(FloatKind::F64.bits()) && classes.is_bitwise_tainted(func, value)
+            }
+        });
+        found.extend(stores.map(|op| (func, op)));
+    }
+    found
 }
 
 /// Returns true for a store of an integer that depends on an active float by a conversion, to memory that holds floats and
