@@ -42,11 +42,12 @@ pub fn compile_watched(
     let mut run = Run::new(&request, Aliasing::Rules, clock, progress);
     run.reply.diagnostics.extend(warnings);
     let end = pipeline(&mut run);
-    let second = run.finish(end);
-    match errors(&second) < errors(&refusal) {
-        true => second,
-        false => refusal,
+    let mut second = run.finish(end);
+    if errors(&second) >= errors(&refusal) {
+        return refusal;
     }
+    second.diagnostics.push(aliasing_warning());
+    second
 }
 
 /// Returns true if a program is refused for reasons that depend on points-to analysis, and the analysis may assume more of
@@ -57,6 +58,14 @@ fn is_refused_memory(run: &Run<'_>) -> bool {
     };
     let mut errors = run.reply.diagnostics.iter();
     errors.any(depends) && run.analyses.may_assume_more()
+}
+
+fn aliasing_warning() -> Diagnostic {
+    let message =
+        "memory analysis assumes that the program keeps the aliasing rules of its language";
+    Diagnostic::warning(Code::UnknownMemoryType, message).help(
+        "the optimiser assumes the same; compile with `-fno-strict-aliasing` to do without the assumption",
+    )
 }
 
 fn errors(reply: &Reply) -> usize {

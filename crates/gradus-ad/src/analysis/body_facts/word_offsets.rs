@@ -39,7 +39,10 @@ impl FactsBuilder<'_> {
         let distinct: BTreeSet<i64> = words.collect();
         let mut all = distinct.into_iter();
         match (all.next(), all.next()) {
-            (Some(offset @ 1..), None) => u32::try_from(offset).ok(),
+            // The other accesses of the variable keep their alignment.
+            (Some(offset @ 1..), None) if offset % i64::from(info.align_bytes.max(1)) == 0 => {
+                u32::try_from(offset).ok()
+            }
             _ => None,
         }
     }
