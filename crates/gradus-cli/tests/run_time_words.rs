@@ -58,6 +58,17 @@ fn words_of_several_kinds_in_cplusplus() {
     }
 }
 
+/// A register holds an integer from one path and a number from another; the program stores it among numbers.
+#[test]
+fn an_integer_on_one_path_and_a_number_on_another() {
+    let at = folder("merged_words");
+    write(&at, "p.ll", include_str!("merged_words.ll"));
+    for level in LEVELS {
+        let arguments = "--arg n=5 --arg x:double=rand(5) --arg keys:double=ones(5)";
+        accepts(&at, &format!("check p.ll -f merged {arguments} -- {level}"));
+    }
+}
+
 /// Floats in integer registers, as results of virtual functions.
 #[test]
 fn numbers_beside_integers_from_virtual_functions() {

@@ -26,6 +26,9 @@ use std::num::FpCategory;
 /// Index of a value in the call graph.
 pub(crate) type Node = u32;
 
+/// Size of the shortest float that an integer may hold the bits of.
+const WORD_BITS_MIN: u32 = 32;
+
 /// Equates bits `from_bit..from_bit + bits` of `from` with bits `to_bit..` of `to`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Link {
@@ -34,6 +37,13 @@ pub(crate) struct Link {
     pub from_bit: u32,
     pub to_bit: u32,
     pub bits: u32,
+}
+
+impl Link {
+    /// Returns true if the link equates the first bits of both values.
+    fn is_whole(self) -> bool {
+        self.from_bit == 0 && self.to_bit == 0
+    }
 }
 
 /// A constraint on bit ranges.
@@ -62,6 +72,9 @@ struct NodeData {
     confused: bool,
     /// True if the value takes part in integer arithmetic, comparisons or addressing.
     integral: bool,
+    /// True if a word that no use shows to be an integer reaches the value: an integer that reaches it on another path
+    /// does not make it an integer (Note [Merged words]).
+    merges_words: bool,
 }
 
 /// The bit ranges of all values.
@@ -129,6 +142,39 @@ impl Nodes {
         let data = &mut self.data[node as usize];
         data.accepts_ranges && !std::mem::replace(&mut data.integral, true)
     }
+    /// Marks the values that words of unknown type reach.
+    ///
+    /// Note [Merged words]: `Result<[f64; 4], Error>` holds a number or a count in one word. A merge of both kinds, from
+    /// two paths, is no integer, and its sources are none either; only the uses of the merge decide. A word is a value from
+    /// memory, a call or the caller that does not flow to integer arithmetic.
+    pub fn mark_merged_words(&mut self, system: &BitRangeSystem) {
+        let count = self.data.len();
+        let (mut sources, mut results) = (vec![Vec::new(); count], vec![Vec::new(); count]);
+        for equation in &system.equations {
+            if let Equation::Link(link) = equation
+                && link.is_whole()
+            {
+                sources[link.to as usize].push(link.from);
+                results[link.from as usize].push(link.to);
+            }
+        }
+        let mut used = vec![false; count];
+        let mut work = system.integral.clone();
+        while let Some(node) = work.pop() {
+            if !std::mem::replace(&mut used[node as usize], true) {
+                work.extend(&sources[node as usize]);
+            }
+        }
+        let is_first = |node: &&Node| sources[**node as usize].is_empty();
+        work.extend(system.words.iter().filter(is_first));
+        while let Some(node) = work.pop() {
+            let is_used = used[node as usize];
+            let data = &mut self.data[node as usize];
+            if !is_used && !std::mem::replace(&mut data.merges_words, true) {
+                work.extend(&results[node as usize]);
+            }
+        }
+    }
     /// Gives a constant the bit range that it overwrites, if the constant is wide enough.
     pub fn seed_constant(&mut self, node: Node, bit: u32, kind: LaneKind) {
         let data = &mut self.data[node as usize];
@@ -165,10 +211,13 @@ impl Nodes {
     pub fn join(&mut self, link: Link) -> bool {
         let there = self.propagate(link.from, link.to, link.from_bit, link.to_bit, link.bits);
         let back = self.propagate(link.to, link.from, link.to_bit, link.from_bit, link.bits);
-        let whole = link.from_bit == 0 && link.to_bit == 0;
-        let integral = whole
-            && self.is_integral(link.from) != self.is_integral(link.to)
-            && (self.set_integral(link.from) | self.set_integral(link.to));
+        let integral = match (self.is_integral(link.from), self.is_integral(link.to)) {
+            (true, false) if !self.data[link.to as usize].merges_words => {
+                link.is_whole() && self.set_integral(link.to)
+            }
+            (false, true) => link.is_whole() && self.set_integral(link.from),
+            _ => false,
+        };
         there || back || integral
     }
     fn propagate(&mut self, from: Node, to: Node, from_bit: u32, to_bit: u32, bits: u32) -> bool {
@@ -232,6 +281,8 @@ pub(crate) struct BitRangeSystem {
     pub equations: Vec<Equation>,
     /// Nodes used in integer arithmetic.
     pub integral: Vec<Node>,
+    /// Nodes that receive a value from memory, a call or the caller.
+    pub words: Vec<Node>,
     /// Stored integer constants.
     pub constants: Vec<StoredConstant>,
 }
@@ -273,9 +324,13 @@ pub(crate) fn equations(
         }
     }
     for (func, body) in closure.bodies(unit) {
+        for &param in body.params() {
+            reader.word(func, param);
+        }
         for op in body.walk(body.root()) {
             reader.op(func, body, op);
             reader.arithmetic(func, body, op);
+            reader.words(func, body, op);
         }
     }
     reader.found
@@ -394,6 +449,33 @@ impl BitRangeBuilder<'_> {
                         .for_each(&mut note);
                     body.results(op).iter().copied().for_each(note);
                 }
+            }
+            _ => {}
+        }
+    }
+
+    /// Records a value that may be a word of unknown type, if it is long enough for a float.
+    fn word(&mut self, func: FuncId, value: Value) {
+        let node = self.nodes.of_value(func, value);
+        let long = node.filter(|node| self.nodes.bits(*node) >= WORD_BITS_MIN);
+        self.found.words.extend(long);
+    }
+    /// Records the values that an op reads from memory, receives from a callee or takes out of an aggregate.
+    fn words(&mut self, func: FuncId, body: &Body, op: Op) {
+        let named = || lattice::access_type(self.unit, body, op).has_integer();
+        match body.kind(op) {
+            OpKind::Load(_) if named() && lattice::is_integer_member(self.unit, body, op) => {}
+            OpKind::Load(_)
+            | OpKind::Call(_)
+            | OpKind::ExtractValue(_)
+            | OpKind::ExtractElement => {
+                for &result in body.results(op) {
+                    self.word(func, result);
+                }
+            }
+            OpKind::Invoke(_) => {
+                let result = body.region_params(body.op_regions(op)[0]).first();
+                result.into_iter().for_each(|value| self.word(func, *value));
             }
             _ => {}
         }

@@ -166,6 +166,7 @@ impl TypeMap {
         };
         words.declare_pointees(unit, closure, memory);
         let system = bit_ranges::equations(unit, closure, memory, &words.nodes);
+        words.nodes.mark_merged_words(&system);
         let equations = system.equations;
         for node in system.integral {
             words.nodes.set_integral(node);
