@@ -41,9 +41,10 @@ def main() -> None:
 def run(arguments: list[str], folder: Path | None = None) -> tuple[str, list]:
     """Runs the command. Returns its standard output and its diagnostics.
 
-    Raises `Refused` if the command fails.
+    Raises `Refused` if the command fails, or exceeds the limits `GRADUS_MAX_TIME` and `GRADUS_MAX_MEMORY`.
     """
-    words = [command(), *arguments[:1], "--message-format=json", *arguments[1:]]
+    limits = [f"--max-{name}={value}" for name in ("time", "memory") if (value := os.environ.get(f"GRADUS_MAX_{name.upper()}"))]
+    words = [command(), *arguments[:1], "--message-format=json", *limits, *arguments[1:]]
     done = subprocess.run(
         words,
         cwd=folder,

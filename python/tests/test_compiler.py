@@ -1,4 +1,4 @@
-"""The command in the child process: refusals, caching, languages, bad sources."""
+"""The command in the child process: refusals, caching, languages."""
 
 import os
 import shutil
@@ -208,36 +208,3 @@ def test_bitcode(tmp_path):
         gradus.load(tmp_path / "plain.bc").cubes
     plain = gradus.load(tmp_path / "plain.bc", signatures={"cubes": "arg0: f8[arg1]"}).cubes
     np.testing.assert_allclose(plain.grad(X), 3 * X**2)
-
-
-def bad_sources():
-    """Returns a hundred sources that do not compile, cannot be differentiated, or break the compiler's assumptions."""
-    kinds = [
-        "double f(double x) {{ return x + {k}",
-        "double f(const double *x, int n) {{ asm volatile(\"nop %0\" :: \"r\"(x[{k}])); return x[0]; }}",
-        "double g{k}(double); double f(double x) {{ return g{k}(x); }}",
-        "#error {k}",
-        "struct s {{ double a[{k} + 2]; int b; }}; double f(struct s x) {{ return x.a[0]; }}",
-        "double f(int n) {{ return n + {k}; }}",
-        "#include <stdio.h>\ndouble f(double x) {{ char t[99]; double y; sprintf(t, \"%g\", x); sscanf(t, \"%lg\", &y); return y * {k}; }}",
-        "double f(double x, ...) {{ return x * {k}; }}",
-        "int f(void) {{ return {k}; }}",
-        "\x00\x01\x02{k}",
-    ]
-    return [kind.format(k=k) for k in range(1, 11) for kind in kinds]
-
-
-def test_a_hundred_bad_sources_leave_the_interpreter_alive():
-    from concurrent.futures import ThreadPoolExecutor
-
-    def load(text):
-        try:
-            return repr(gradus.from_source(text).f)
-        except (gradus.Error, ValueError) as error:
-            return error
-
-    sources = bad_sources()
-    with ThreadPoolExecutor(2) as pool:
-        made = list(pool.map(load, sources))
-    assert len(made) == 100
-    assert all(isinstance(one, gradus.Error) and str(one) for one in made), [m for m in made if isinstance(m, str)]
