@@ -2,7 +2,7 @@
 
 use crate::points_to::folds::Fold;
 use crate::points_to::inclusion::fold_growth::Folds;
-use gradus_ir::{FuncId, GlobalId, Op, TypeId};
+use gradus_ir::{FuncId, GlobalId, Op, TbaaTypeId, TypeId};
 use std::collections::{BTreeSet, HashMap};
 
 /// An abstract object: an index of [`Objects`].
@@ -100,6 +100,9 @@ pub(crate) struct Object {
     pub initial_pointers: BTreeSet<i64>,
     /// Declared types of the memory, with the offset of each.
     pub declared: Vec<(i64, TypeId)>,
+    /// The structure of the member through which the memory was reached first, or the type of the pointer outside
+    /// structures, by TBAA tags. Present for [`ObjectKey::Behind`] alone.
+    through: Option<TbaaTypeId>,
 }
 
 /// The objects of an analysis. Numbers are stable across rounds of the solver.
@@ -154,25 +157,31 @@ impl Objects {
                 is_declared_floats: false,
                 initial_pointers: BTreeSet::new(),
                 declared: Vec::new(),
+                through: None,
             });
         }
         id
     }
     /// Returns the object behind a cell of unknown content.
     ///
-    /// A path that repeats an offset, such as the second `next` of a list, returns to the object of the first
-    /// occurrence. The number of objects is therefore finite. A pointer variable counts as no member: the rows of a
-    /// global `double **` are not its table.
+    /// A path that repeats a member, such as the second `next` of a list, returns to the object of the first
+    /// occurrence. The number of objects is therefore finite. The member is known by its offset and by its structure
+    /// (`owner`), unless an access has no tag: the second element of a table is not the second member of a structure. A
+    /// pointer variable counts as no member: the rows of a global `double **` are not its table.
     ///
     /// Pointers are aligned: all bytes of a word lead to one object. Memory that a program reads at very many places, as
     /// a hash of bytes does, has a limited number of objects behind it.
-    pub fn behind(&mut self, holder: ObjectId, offset: i64) -> ObjectId {
+    pub fn behind(&mut self, holder: ObjectId, offset: i64, owner: Option<TbaaTypeId>) -> ObjectId {
         let offset = offset.wrapping_sub(offset.rem_euclid(WORD_BYTES));
         let (mut at, mut length) = (holder, 0);
         while let ObjectKey::Behind(outer, through) = self.get(at).key {
             length += 1;
             let in_variable = matches!(self.get(outer).key, ObjectKey::Global(_));
-            if through == offset && !(in_variable && at == holder) || length >= PATH_MAX {
+            let other = self.get(at).through;
+            let is_other_member = owner.zip(other).is_some_and(|(a, b)| a != b);
+            let is_repeated =
+                through == offset && !is_other_member && !(in_variable && at == holder);
+            if is_repeated || length >= PATH_MAX {
                 return at;
             }
             at = outer;
@@ -182,8 +191,13 @@ impl Objects {
         if length > 0 && *count >= BEHIND_MAX && !self.number.contains_key(&key) {
             return holder;
         }
-        *count += usize::from(!self.number.contains_key(&key));
-        self.of(key)
+        let is_new = !self.number.contains_key(&key);
+        *count += usize::from(is_new);
+        let object = self.of(key);
+        if is_new {
+            self.get_mut(object).through = owner;
+        }
+        object
     }
     /// Returns the numbers with bits of an address of an object.
     pub fn bits_of(&mut self, object: ObjectId) -> ObjectId {

@@ -552,3 +552,26 @@ fn declared_numbers_hold_pointers_only_if_nothing_else_is_read() {
     let both = program(floats, "%q = load %x -> ptr\n");
     assert_eq!(read(&both), ["arg2+0", "behind+0"]);
 }
+
+/// A table of nodes behind the second member of a structure: element 1 of a node's own table lies at the same offset as the
+/// table in the structure, and is no second occurrence of it.
+#[test]
+fn elements_of_a_table_are_no_members() {
+    let text = format!(
+        "{TAGS}tbaa 6 = \"p1 node\" (0: 1)\n\
+         tbaa 7 = \"list\" (0: 2, 8: 3)\n\
+         func @f(%list: ptr) {{\n\
+         %at = addr i8, %list, 8\n%table = load %at -> ptr !tbaa(7, 3, 8)\n\
+         %node = load %table -> ptr !tbaa(6, 6, 0)\n\
+         %own = addr i8, %node, 16\n%children = load %own -> ptr !tbaa(4, 3, 8)\n\
+         %second = addr i8, %children, 8\n%child = load %second -> ptr !tbaa(6, 6, 0)\nreturn\n}}\n"
+    );
+    let study = Study::of(&text);
+    let target = |index| {
+        let value = study.value("f", index);
+        study.memory.targets(study.func("f"), value)[0].class
+    };
+    let (table, node, child) = (target(1), target(2), target(6));
+    assert_ne!(child, table);
+    assert_ne!(child, node);
+}

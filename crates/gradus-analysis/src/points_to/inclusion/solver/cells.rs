@@ -11,7 +11,7 @@ use crate::points_to::inclusion::objects::{Cell, EXTERNAL, Location, ObjectId};
 use crate::points_to::inclusion::solver::Solver;
 use crate::points_to::union_find::gcd;
 use crate::types::tbaa;
-use gradus_ir::TbaaTag;
+use gradus_ir::{TbaaTag, TbaaTypeId};
 use std::collections::{BTreeMap, HashMap};
 
 /// Maximal number of cells of one object.
@@ -115,8 +115,17 @@ impl Solver<'_> {
     }
     /// Returns the node of the stores with a tag at a location.
     pub(super) fn stored_cell(&mut self, at: Location, tag: Option<TbaaTag>) -> NodeId {
+        let owner = tag.map(|tag| tag.base);
+        self.cell_of_owner(at, tag.filter(|_| self.cells.uses_tags), owner)
+    }
+    /// Returns the node of the stores with a tag at a location. The member at the location belongs to `owner`.
+    fn cell_of_owner(
+        &mut self,
+        at: Location,
+        tag: Option<TbaaTag>,
+        owner: Option<TbaaTypeId>,
+    ) -> NodeId {
         let at = self.objects.cell(at);
-        let tag = tag.filter(|_| self.cells.uses_tags);
         if let Some(node) = find(self.cells.stored.get(&at), tag) {
             return node;
         }
@@ -125,7 +134,7 @@ impl Solver<'_> {
         let is_new = nodes.is_empty();
         nodes.push((tag, node));
         if tag.is_none() && self.objects.is_unknown(at) {
-            let behind = self.objects.behind(at.object, at.offset);
+            let behind = self.objects.behind(at.object, at.offset, owner);
             self.add(node, Location::start(behind));
         }
         if self.escaped.contains(&at.object) {
@@ -154,7 +163,7 @@ impl Solver<'_> {
     }
     /// Returns the node that a load with a tag reads at a location.
     fn loaded_cell(&mut self, at: Location, tag: Option<TbaaTag>) -> NodeId {
-        let untagged = self.stored_cell(at, None);
+        let untagged = self.cell_of_owner(at, None, tag.map(|tag| tag.base));
         if !self.cells.uses_tags {
             return untagged;
         }

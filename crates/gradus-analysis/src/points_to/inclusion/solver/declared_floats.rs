@@ -32,7 +32,7 @@ impl Solver<'_> {
         if self.objects.get(at.object).is_declared_floats {
             let cell = self.objects.cell(at);
             let node: NodeId = self.stored_cell(at, None);
-            let behind = self.objects.behind(cell.object, cell.offset);
+            let behind = self.objects.behind(cell.object, cell.offset, None);
             self.add(node, Location::start(behind));
         }
     }
