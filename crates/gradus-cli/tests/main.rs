@@ -3,6 +3,7 @@
 mod argminmax;
 mod bit_idioms;
 mod c_library_state;
+mod caller_structures;
 mod candle;
 mod cargo_gradus;
 mod checked;

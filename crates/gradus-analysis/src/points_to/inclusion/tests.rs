@@ -611,7 +611,11 @@ fn an_index_before_the_offset_of_the_array_stays_in_the_array() {
          %at = addr i32, %s, %n\n%last = addr i8, %at, 12\n\
          %count = load %last -> i32 !tbaa(2, 2, 0)\nreturn\n}\n";
     let study = Study::of(text);
-    let target = |index| study.memory.targets(study.func("f"), study.value("f", index))[0];
+    let target = |index| {
+        study
+            .memory
+            .targets(study.func("f"), study.value("f", index))[0]
+    };
     let (link, last) = (target(1), target(4));
     let set = study.memory.get(link.class);
     assert_eq!(link.class, last.class);
