@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from pathlib import Path
 
 from . import _compile, _plans
 from ._errors import SignatureError
@@ -81,6 +82,11 @@ class Function(Caller):
         return self._second_caller("forward", _plans.twice)
 
     def _second_caller(self, mode: str, plan) -> Caller:
+        library, entry, made = self._second_entry(mode, plan)
+        return Caller(Library(str(library)), entry, made, self._first)
+
+    def _second_entry(self, mode: str, plan) -> tuple[Path, str, dict]:
+        """Compiles the JVP of a derivative. Returns the library, the uniform entry and the plan."""
         numbers = [i for i in self._inputs if self._form.arguments[i].passing == "value"]
         if mode == "reverse" and len(numbers) > 1:
             names = ", ".join(self._form.arguments[i].name for i in numbers)
@@ -88,7 +94,18 @@ class Function(Caller):
                                  f"({names}) are not supported; choose arguments with f.wrt(…)")
         made = _compile.second(self._program.source, self.__name__, self._wrt, mode)
         first, second = made.first["derivatives"][0], made.signature["derivatives"][0]
-        return Caller(Library(str(made.library)), second["entry"], plan(self._form, first, second), self._first)
+        return made.library, second["entry"], plan(self._form, first, second)
+
+    def _entry(self, kind: str) -> tuple[Path, str, dict]:
+        """Returns the library, the uniform entry and the plan of an operation of `_operations.py`."""
+        if kind in ("second", "twice"):
+            return self._second_entry("reverse" if kind == "second" else "forward", getattr(_plans, kind))
+        if kind == "value":
+            described, plan = self._made.signature["functions"][0], _plans.value
+        else:
+            described = self._derivative("reverse" if kind == "vjp" else "forward")
+            plan = getattr(_plans, kind)
+        return self._made.library, described["entry"], plan(self._form, described)
 
     @property
     def _inputs(self) -> list[int]:

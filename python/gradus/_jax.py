@@ -1,4 +1,4 @@
-"""`f.jax`: a function as a function of JAX, by callbacks on the host.
+"""`f.jax`: a function as a function of JAX, by the XLA-FFI handler of `_jax_direct.py` or by callbacks on the host.
 
 The operations of `_operations.py` are primitives of JAX, each with rules for forward mode, transposition and batches.
 Reverse mode is the transposed forward mode: `jvp` is linear in the tangents, `second` and `twice` in each of their
@@ -12,6 +12,7 @@ from functools import partial
 
 import numpy
 
+from . import _jax_direct
 from ._errors import SignatureError
 from ._operations import Operations
 
@@ -41,6 +42,7 @@ class _Wrapped:
     def __init__(self, jax, modules: tuple, operations: Operations) -> None:
         self.jax, self.operations, self.name = jax, operations, f"{operations.name}.jax"
         self.primitive, self.ad, self.batching, self.mlir = modules
+        self.handler = _jax_direct.choose()
         self.primitives = {kind: self._primitive(kind) for kind in OPERANDS}
 
     def public(self):
@@ -54,6 +56,7 @@ class _Wrapped:
             return found[0] if len(found) == 1 else tuple(found)
 
         wrapped.__name__ = operations.name
+        wrapped.path = "ffi" if self.handler else "callback"
         wrapped.__doc__ = f"The function {operations.function._form} of JAX arrays."
         return wrapped
 
@@ -126,14 +129,30 @@ class _Wrapped:
             shapes = tuple(jax.ShapeDtypeStruct(*result) for result in self._results(kind, operands, outs))
             return list(jax.pure_callback(host, shapes, *operands))
 
+        def direct(*operands, outs):
+            if kind == "twice" and self.operations.is_scalar:
+                return self._twice_of_scalar(operands, outs)
+            results = self._results(kind, operands, outs)
+            found = self.handler.call(self.operations, kind, operands, results, outs)
+            return lowered(*operands, outs=outs) if found is None else found
+
         made.def_abstract_eval(lambda *operands, outs: [
             jax.core.ShapedArray(*result) for result in self._results(kind, operands, outs)])
         made.def_impl(jax.jit(made.bind, static_argnames="outs"))
         self.mlir.register_lowering(made, self.mlir.lower_fun(lowered, multiple_results=True))
+        if self.handler:
+            self.mlir.register_lowering(made, self.mlir.lower_fun(direct, multiple_results=True), platform="cpu")
         self.ad.primitive_jvps[made] = partial(self._along, kind)
         self.ad.primitive_transposes[made] = partial(self._transposed, kind)
         self.batching.primitive_batchers[made] = partial(self._batched, made)
         return made
+
+    def _twice_of_scalar(self, operands: tuple, outs: tuple) -> list:
+        """Returns the second derivative of a number along two tangents, by one product with the Hessian."""
+        point, first, other = self._groups("twice", operands)
+        one = self.jax.numpy.ones((), self.operations.outputs[self.operations.differentiable[0]].dtype)
+        rows = self.primitives["second"].bind(*point, one, *first, outs=outs)
+        return [sum(self.jax.numpy.vdot(row, along) for row, along in zip(rows, other))]
 
     def _call(self, kind: str, outs: tuple, *groups) -> list:
         # An error in the callback would be an internal one of JAX.

@@ -1,18 +1,29 @@
 """`f.jax` and `f.scipy`: the frameworks' own checks."""
 
+import os
+
 import numpy as np
 import pytest
 
 import gradus
+from gradus import _jax_direct
 
 X = np.array([1.0, 4.0, 8.0])
 
 
-@pytest.fixture(scope="module")
-def jax():
+@pytest.fixture(params=["ffi", "callback"])
+def jax(request, monkeypatch):
+    """JAX, with calls on each path."""
     made = pytest.importorskip("jax")
     made.config.update("jax_enable_x64", True)
+    monkeypatch.setenv("GRADUS_JAX", request.param)
     return made
+
+
+@pytest.fixture
+def c(c):
+    """The functions of `conftest.py` anew: a function keeps its `f.jax`, with the path of the first use."""
+    return gradus.Program(c.source, c.stated)
 
 
 def energy(x):
@@ -150,6 +161,97 @@ def test_jax_refuses_the_unsupported(c, jax):
             program.half.jax
     finally:
         jax.config.update("jax_enable_x64", True)
+
+
+def test_jax_path(c, jax, monkeypatch):
+    assert c.energy.jax.path == os.environ["GRADUS_JAX"]
+    text = str(jax.make_jaxpr(c.energy.jax)(X)) + jax.jit(c.energy.jax).lower(X).as_text()
+    assert ("gradus_jax_call" in text) == (c.energy.jax.path == "ffi")
+    assert ("callback" in text) == (c.energy.jax.path == "callback")
+    monkeypatch.setenv("GRADUS_JAX", "other")
+    with pytest.raises(ValueError, match="neither `ffi` nor `callback`"):
+        c.product.jax
+
+
+def test_jax_without_clang(c, jax, monkeypatch):
+    monkeypatch.delenv("GRADUS_JAX")
+    assert _jax_direct._handler("false") is None
+    monkeypatch.setattr(_jax_direct, "_clang", lambda: None)
+    assert c.product.jax.path == "callback"
+    np.testing.assert_allclose(jax.grad(c.product.jax)(jax.numpy.asarray(X)), [32, 8, 4])
+    monkeypatch.setenv("GRADUS_JAX", "ffi")
+    with pytest.raises(RuntimeError, match="there is no clang"):
+        c.energy.jax
+
+
+def test_jax_traced_integers(jax):
+    program = gradus.from_source("""
+    double power(const double *x, int n, short k) { double s = 0; for (int i = 0; i < n; i++) s += k * x[i] * x[i]; return s; }
+    double pairs(const double *x, int k) { double s = 0; for (int i = 0; i < 2 * k; i++) s += x[i] * x[i]; return s; }
+    """, signatures={"power": "x: [n]", "pairs": "x: [2*k]"})
+    x = jax.numpy.asarray(X[:2])
+    power, pairs = (jax.jit(jax.grad(f)) for f in (program.power.jax, program.pairs.jax))
+    for k in (-3, 7):
+        np.testing.assert_allclose(power(x, k), 2 * k * X[:2])
+    np.testing.assert_allclose(pairs(x, 1), 2 * X[:2])
+    for take in (lambda: power(x, 2**15), lambda: power(x, -(2**15) - 1), lambda: pairs(x, 2), lambda: pairs(x, 0)):
+        with pytest.raises(Exception, match="fit|length"):
+            jax.block_until_ready(take())
+
+
+def test_jax_tests_guessed_lengths(jax):
+    program = gradus.from_source("""
+    double beyond(const double *x, int n) { double s = 0; for (int i = 0; i < 4096 * n; i++) s += x[i] * x[i]; return s; }
+    double within(const double *x, const int *p, int n) { double s = 0; for (int i = 0; i < n; i++) s += x[p[i]] * x[i]; return s; }
+    """)
+    x, p = jax.numpy.asarray(X), jax.numpy.asarray([2, 1, 0], "int32")
+    with pytest.raises(Exception, match="accesses memory beyond its arrays"):
+        jax.block_until_ready(jax.jit(jax.grad(program.beyond.jax))(x))
+    np.testing.assert_allclose(jax.jit(jax.grad(program.within.jax))(x, p), [16, 8, 2])
+
+
+def test_jax_fortran(tmp_path, jax):
+    file = tmp_path / "model.f90"
+    file.write_text("""
+    subroutine rows(a, x, y, s, m, n) bind(c)
+      use iso_c_binding
+      integer(c_int), value :: m, n
+      real(c_double), intent(in) :: a(m, n), x(n)
+      real(c_double), intent(inout) :: y(m, n)
+      real(c_double), intent(inout) :: s
+      integer :: i, j
+      do j = 1, n
+        do i = 1, m
+          y(i, j) = y(i, j) * a(i, j) * x(j)
+          s = s + i * a(i, j)**2
+        end do
+      end do
+    end subroutine
+    subroutine shaped(a, b)
+      real(8), intent(in) :: a(:, :)
+      real(8), intent(inout) :: b(:, :)
+      b = b * a(2, 1) + a**2
+    end subroutine
+    """)
+    jnp, program = jax.numpy, gradus.load(file, signatures={"rows": "a: [m, n], x: [n], y: [m, n]"})
+    a, x, y = jnp.asarray([[1.0, 2, 3], [4, 5, 6]]), jnp.asarray([0.5, -1, 2]), jnp.asarray([[7.0, 8, 9], [1, 3, 2]])
+    rows = lambda a, x, y: (y * a * x, 2.5 + jnp.sum(jnp.asarray([[1.0], [2]]) * a**2))
+    pairs = [
+        (lambda a, x, y: tuple(program.rows.jax(a, x, y, 2.5)), rows),
+        (lambda a, x, y: program.shaped.jax(a, y), lambda a, x, y: y * a[1, 0] + a**2),
+    ]
+    near = lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-13)
+    for f, same in pairs:
+        for take in (
+            lambda f: f(a, x, y),
+            lambda f: jax.jit(jax.jacfwd(f, (0, 2)))(a, x, y),
+            lambda f: jax.jacrev(f, (0, 2))(a, x, y),
+            lambda f: jax.vmap(f, (0, None, None))(jnp.stack([a, 2 * a]), x, y),
+        ):
+            jax.tree_util.tree_map(near, take(f), take(same))
+    f, same = pairs[0]
+    second = lambda f: jax.jit(jax.jacfwd(jax.jacrev(f, (0, 2)), (0, 2)))(a, x, y)
+    jax.tree_util.tree_map(near, second(f), second(same))
 
 
 ROSEN = """
