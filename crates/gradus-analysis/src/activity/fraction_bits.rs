@@ -713,6 +713,14 @@ impl<'a> Graph<'a> {
         {
             return;
         }
+        // So is a member of a character type, unless the program itself stores floats there.
+        let mut targets = self.facts.memory.targets(func, ptr).iter();
+        let is_float = |place: &CellRef| {
+            !words.is_visible(place.class) && words.has_floats_at(*place, u64::from(width / 8))
+        };
+        if lattice::loads_character_member(self.facts.unit, body, op) && !targets.any(is_float) {
+            return;
+        }
         let masks = (self.facts.memory.targets(func, ptr).iter())
             .map(|target| self.fraction_bits_at(*target, width));
         let mask = masks.reduce(|a, b| a | b).unwrap_or(low_bits(width));

@@ -1,6 +1,6 @@
 //! Types observed in a memory cell: the lattice of float formats, pointer and integer.
 
-use gradus_ir::{Body, FloatKind, Op, OpKind, TbaaTag, TbaaTypeId, Unit};
+use gradus_ir::{Body, FloatKind, Op, OpKind, TbaaTypeId, Unit};
 
 /// A set of cell types. Declared types are separate, weaker evidence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -136,20 +136,24 @@ pub(crate) fn access_type(unit: &Unit, body: &Body, op: Op) -> CellType {
         OpKind::Store(_) => body.operand(op, 0),
         _ => return tbaa_type(unit, tag.access),
     };
-    let bits = unit.types.int_bits(body.ty(value));
     let in_descriptor = unit.tbaa_types[tag.access].name == DESCRIPTOR_MEMBER;
-    match in_descriptor && bits.is_some() || is_character_member(unit, tag, bits) {
+    match in_descriptor && unit.types.int_bits(body.ty(value)).is_some() {
         true => CellType::INTEGER,
         false => tbaa_type(unit, tag.access),
     }
 }
 
-/// Returns true for a member of a character type. clang tags the members of unions and the elements of member arrays
-/// without their structure: only a member of its own has a structure in the tag.
-fn is_character_member(unit: &Unit, tag: TbaaTag, bits: Option<u32>) -> bool {
-    bits.is_some_and(|bits| bits < FloatKind::F32.bits())
-        && tag.base != tag.access
-        && unit.tbaa_types[tag.access].name == BYTES
+/// Returns true if the TBAA tag of a load names a member of a character type. clang tags the members of unions and the
+/// elements of member arrays without their structure: only a member of its own has a structure in the tag.
+pub(crate) fn loads_character_member(unit: &Unit, body: &Body, op: Op) -> bool {
+    let tag = body.ops[op].meta.and_then(|id| unit.meta(id).tbaa);
+    matches!(body.kind(op), OpKind::Load(_))
+        && tag.is_some_and(|tag| {
+            let bits = unit.types.int_bits(body.ty(body.result(op)));
+            bits.is_some_and(|bits| bits < FloatKind::F32.bits())
+                && tag.base != tag.access
+                && unit.tbaa_types[tag.access].name == BYTES
+        })
 }
 
 /// flang's TBAA name for members of array descriptors: one address, otherwise integers (bounds, strides,
@@ -159,7 +163,7 @@ const DESCRIPTOR_MEMBER: &str = "descriptor member";
 /// Returns true if the TBAA tag of a load or store names an integer member of a structure.
 pub(crate) fn is_integer_member(unit: &Unit, body: &Body, op: Op) -> bool {
     let tag = body.ops[op].meta.and_then(|id| unit.meta(id).tbaa);
-    tag.is_some_and(|tag| tag.base != tag.access && access_type(unit, body, op).has_integer())
+    tag.is_some_and(|tag| tag.base != tag.access && tbaa_type(unit, tag.access).has_integer())
 }
 
 /// Returns true if the TBAA tag names an integer next to links of a C++ container. Examples: the element

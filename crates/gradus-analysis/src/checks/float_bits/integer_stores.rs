@@ -5,9 +5,10 @@ use crate::checks::float_bits::finding;
 use crate::checks::float_bits::reasons::Reason;
 use crate::checks::variant::VariantFacts;
 use crate::memory::value_accesses::ValueAccess;
+use crate::points_to::alias_sets::CellRef;
 use crate::type_analysis::type_map::LaneKind;
 use crate::types::lattice;
-use gradus_ir::{Op, Value};
+use gradus_ir::{Op, OpKind, Value};
 
 /// Refuses stores of integers that become part of a float in memory.
 pub(crate) fn check(variant: &VariantFacts<'_>) -> Vec<Finding> {
@@ -46,6 +47,7 @@ impl VariantFacts<'_> {
         }
         let scrambled = self.classes.is_bitwise_tainted(self.func, value);
         let named = lattice::is_integer_member(facts.unit, self.body, op)
+            && !self.stores_own_floats_at(op, ptr, value)
             || lattice::is_next_to_pointers(facts.unit, self.body, op);
         let reaches_shadow = !named && self.points_to_active(ptr);
         let bytes = facts
@@ -77,6 +79,18 @@ impl VariantFacts<'_> {
             (false, true) => Reason::WordAsInteger,
             (false, false) => Reason::IntegerOverFloat,
         })
+    }
+
+    /// Returns true if the program's own memory holds floats at the very place of a store, not only at other offsets of a
+    /// fold: members that hold the halves of a number.
+    fn stores_own_floats_at(&self, op: Op, ptr: Value, value: Value) -> bool {
+        let (memory, words) = (self.facts.memory, self.facts.words);
+        let unit = self.facts.unit;
+        let bytes = unit.layout.store_bytes(unit, self.body.ty(value));
+        let is_own = |place: &CellRef| !words.is_visible(place.class);
+        let mut targets = memory.targets(self.func, ptr).iter();
+        matches!(self.body.kind(op), OpKind::Store(_))
+            && targets.any(|place| is_own(place) && words.has_floats_at(*place, bytes))
     }
 
     /// Returns true if a value may be a number or an address, and the memory holds numbers and addresses: only the run
