@@ -103,7 +103,11 @@ fn computes_with_address(variant: &VariantFacts<'_>, value: Value) -> bool {
         match body.kind(op) {
             OpKind::Load(_) => {
                 let is_named = lattice::access_type(unit, body, op).has_integer();
-                if is_named && variant.may_point_into(value, |class| variant.reaches_floats(class))
+                // An address that is moved as a whole has a shadow in a register.
+                let has_shadow = variant.facts.words.carries_pointer(variant.func, value);
+                if is_named
+                    && !has_shadow
+                    && variant.may_point_into(value, |class| variant.reaches_floats(class))
                 {
                     return true;
                 }
