@@ -16,25 +16,12 @@ fn a_network_of_nodes() {
     }
 }
 
-/// A program adds to an address in a variable of an integer type, and reads the result as a pointer.
+/// A program adds to addresses in an array of integers, or moves addresses among integers, and reads the results as
+/// pointers.
 #[test]
-fn stored_sums_of_addresses() {
-    let at = folder("stored_sums_of_addresses");
+fn addresses_in_arrays_of_integers() {
+    let at = folder("addresses_in_arrays_of_integers");
     let programs = [
-        "struct place { uint64_t start; double *now; double values[4]; };
-        __attribute__((noinline)) static void step(struct place *s, long i) {
-            uint64_t next = s->start + 8 * i;
-            memcpy(&s->now, &next, 8);
-        }
-        double f(double *x, int n) {
-            struct place *s = malloc(sizeof *s);
-            double r = 0, *y = malloc(8 * n);
-            for (int i = 0; i < n; i++) y[i] = x[i] * x[i];
-            memcpy(&s->start, &y, 8);
-            for (int i = 0; i < n; i++) { step(s, i); r += *s->now * (i + 1); }
-            free(y); free(s);
-            return r;
-        }",
         "struct node { double v; struct node *next; };
         __attribute__((noinline)) static void move(uint64_t *w, int n, uint64_t by) {
             for (int i = 0; i < n; i++) if (w[2 * i + 1]) w[2 * i + 1] += by;
@@ -49,15 +36,21 @@ fn stored_sums_of_addresses() {
             free(a); free(b);
             return r;
         }",
-        "double f(double *x, int n) {
-            uint64_t *w = malloc(8 * n);
+        "__attribute__((noinline)) static uint64_t next(uint64_t *s) {
+            uint64_t a = s[0], b = s[1];
+            s[0] = b; a ^= a << 23; s[1] = a ^ b ^ (a >> 17) ^ (b >> 26);
+            return s[1] + b;
+        }
+        double f(double *x, int n) {
+            uint64_t *w = malloc(8 * (n + 2));
             double r = 0, *y = malloc(8 * n);
-            for (int i = 0; i < n; i++) { double *q = y + i; y[i] = x[i] * x[i]; memcpy(w + i, &q, 8); }
+            w[0] = 1; w[1] = 2;
+            for (int i = 0; i < n; i++) { double *q = y + i; y[i] = x[i] * x[i]; memcpy(w + 2 + i, &q, 8); }
             for (int k = 0; k < 20; k++) {
-                int i = k * 7 % n, j = k * 5 % n;
-                uint64_t t = w[i] + 1; w[i] = w[j]; w[j] = t - 1;
+                int i = 2 + next(w) % n, j = 2 + next(w) % n;
+                uint64_t t = w[i]; w[i] = w[j]; w[j] = t;
             }
-            for (int i = 0; i < n; i++) { double *q; memcpy(&q, w + i, 8); r += *q * (i + 1); }
+            for (int i = 0; i < n; i++) { double *q; memcpy(&q, w + 2 + i, 8); r += *q * (i + 1); }
             free(y); free(w);
             return r;
         }",

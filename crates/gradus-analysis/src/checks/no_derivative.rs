@@ -91,7 +91,8 @@ pub(super) fn stored_address_arithmetic(variant: &VariantFacts<'_>) -> Vec<Findi
     })
 }
 
-/// Returns true if a value is computed from an address of active memory that is loaded under the name of an integer.
+/// Returns true if a value is computed from an address of active memory that is loaded under the name of an integer, and is
+/// no member of a structure.
 fn computes_with_address(variant: &VariantFacts<'_>, value: Value) -> bool {
     let (unit, body) = (variant.facts.unit, variant.body);
     let (mut values, mut next) = (vec![value], 0);
@@ -102,7 +103,10 @@ fn computes_with_address(variant: &VariantFacts<'_>, value: Value) -> bool {
         };
         match body.kind(op) {
             OpKind::Load(_) => {
-                let is_named = lattice::access_type(unit, body, op).has_integer();
+                // An integer member of a structure may lie over a pointer of another: a count in the head of a list.
+                let is_named = lattice::access_type(unit, body, op).has_integer()
+                    && !lattice::is_integer_member(unit, body, op)
+                    && !lattice::is_next_to_pointers(unit, body, op);
                 // An address that is moved as a whole has a shadow in a register.
                 let has_shadow = variant.facts.words.carries_pointer(variant.func, value);
                 if is_named
