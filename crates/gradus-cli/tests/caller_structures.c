@@ -1,5 +1,5 @@
 /* A network of nodes that the caller owns: members of one byte, tables of nodes, member arrays that are indexed from their
- * end, and the state of a random-number generator. `eval` is differentiated with respect to the weights. */
+ * end. `eval` is differentiated with respect to the weights. */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -20,31 +20,11 @@ typedef struct node {
     struct node *previous;
 } node;
 typedef struct {
-    uint64_t s[2];
-    double spare;
-    int32_t has_spare;
-} generator;
-typedef struct {
     int n;
     node **v;
     float *weights;
-    generator *random;
 } network;
 
-static uint64_t next(generator *g)
-{
-    const uint64_t a = g->s[0];
-    uint64_t b = g->s[1];
-    const uint64_t result = a + b;
-    b ^= a;
-    g->s[0] = (a << 55 | a >> 9) ^ b ^ (b << 14);
-    g->s[1] = b << 36 | b >> 28;
-    return result;
-}
-static double uniform(generator *g)
-{
-    return (double)(next(g) >> 11) / 9007199254740992.0;
-}
 static void copy_shape(node *to, const node *from)
 {
     to->dims = from->dims;
@@ -65,7 +45,7 @@ static void weigh(node *p, network *net)
     node *q = p->child[0];
     copy_shape(p, q);
     for (int i = 0; i < length(p); i++)
-        p->x[i] = q->x[i] * net->weights[i] + 0.01f * (float)uniform(net->random);
+        p->x[i] = q->x[i] * net->weights[i];
 }
 static void squash(node *p, network *net)
 {
@@ -126,13 +106,10 @@ static network *build(const float *weights, int is_shadow)
     net->v[2] = make(2, net->v[1], 0, is_shadow);
     net->v[3] = make(3, net->v[1], net->v[2], is_shadow);
     net->weights = malloc(SIZE * sizeof(float));
-    net->random = calloc(1, sizeof *net->random);
     for (int i = 0; i < SIZE; i++) {
         net->weights[i] = is_shadow ? 0 : weights[i];
         net->v[0]->x[i] = is_shadow ? 0 : 0.3f * i - 0.4f;
     }
-    net->random->s[0] = 11;
-    net->random->s[1] = 7;
     return net;
 }
 static double value(const float *weights)

@@ -103,7 +103,6 @@ pub const CHECKS: &[Check] = &[
     of_variant(Code::FloatBits, "floats in integer vectors", float_bits::integer_vectors::check),
     of_variant(Code::FloatFormat, "unsupported formats", float_format::values),
     of_variant(Code::NoDerivative, "address arithmetic on integers", no_derivative::address_arithmetic),
-    of_variant(Code::NoDerivative, "stored results of such arithmetic", no_derivative::stored_address_arithmetic),
     of_variant(Code::AtomicAccess, "atomic and volatile accesses", atomic_access::accesses),
     of_variant(Code::NoDerivative, "instructions without an op", no_derivative::instructions),
     of_variant(Code::FloatBits, "arithmetic on bits", float_bits::arithmetic::check),

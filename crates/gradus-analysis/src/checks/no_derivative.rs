@@ -1,20 +1,12 @@
 //! Code without a derivative that works on active values (GRD0006): address arithmetic on integers, LLVM instructions,
 //! weak aliases, modified copies of structures.
 
-use crate::activity::memory::ShadowPresence;
 use crate::checks::finding::{Finding, name_of};
 use crate::checks::variant::VariantFacts;
 use crate::memory::value_accesses::ValueAccess;
 use crate::scev::poly;
-use crate::types::lattice;
 use gradus_ir::externals::{ExternalFn, IntFn};
 use gradus_ir::{CastOp, Code, ConstKind, Diagnostic, Op, OpKind, Value};
-
-/// Size of an address in bits.
-const ADDRESS_BITS: u32 = 64;
-
-/// Maximal number of values that are searched for an address.
-const SOURCES_MAX: usize = 64;
 
 /// Action for code without a derivative.
 pub(super) const HELP_INACTIVE: &str =
@@ -60,75 +52,6 @@ pub(super) fn address_arithmetic(variant: &VariantFacts<'_>) -> Vec<Finding> {
                 .help("align the memory at the allocation, outside the differentiated function")
         })
     })
-}
-
-/// Refuses addresses, and results of integer arithmetic on addresses, that the program loads under the name of an integer
-/// and stores where it reads addresses: the store moves no shadow.
-pub(super) fn stored_address_arithmetic(variant: &VariantFacts<'_>) -> Vec<Finding> {
-    variant.at_ops(|op| {
-        let body = variant.body;
-        let OpKind::Store(_) = body.kind(op) else {
-            // Not an error: the op writes no memory, or has another check.
-            return None;
-        };
-        let (value, ptr) = (body.operand(op, 0), body.operand(op, 1));
-        let (words, memory) = (variant.facts.words, variant.facts.memory);
-        let is_word = variant.facts.unit.types.int_bits(body.ty(value)) == Some(ADDRESS_BITS);
-        let is_read_as_address = || {
-            let mut places = memory.targets(variant.func, ptr).iter();
-            places.any(|place| {
-                words.type_at(memory, *place).has_pointer()
-                    && variant.classes.state(place.class) != ShadowPresence::Inactive
-            })
-        };
-        let is_refused = is_word && is_read_as_address() && computes_with_address(variant, value);
-        is_refused.then(|| {
-            let message = "an address of active memory is stored as an integer";
-            variant
-                .error(op, Code::NoDerivative, message)
-                .help("declare the variables that hold the address as pointers, and compute with pointers")
-        })
-    })
-}
-
-/// Returns true if a value is computed from an address of active memory that is loaded under the name of an integer, and is
-/// no member of a structure.
-fn computes_with_address(variant: &VariantFacts<'_>, value: Value) -> bool {
-    let (unit, body) = (variant.facts.unit, variant.body);
-    let (mut values, mut next) = (vec![value], 0);
-    while let Some(&value) = values.get(next) {
-        next += 1;
-        let Some(op) = body.def_op(value) else {
-            continue;
-        };
-        match body.kind(op) {
-            OpKind::Load(_) => {
-                // An integer member of a structure may lie over a pointer of another: a count in the head of a list.
-                let is_named = lattice::access_type(unit, body, op).has_integer()
-                    && !lattice::is_integer_member(unit, body, op)
-                    && !lattice::is_next_to_pointers(unit, body, op);
-                // An address that is moved as a whole has a shadow in a register.
-                let has_shadow = variant.facts.words.carries_pointer(variant.func, value);
-                if is_named
-                    && !has_shadow
-                    && variant.may_point_into(value, |class| variant.reaches_floats(class))
-                {
-                    return true;
-                }
-            }
-            OpKind::Binary(_) | OpKind::Select => {
-                let operands = body.operands(op).filter(|source| !values.contains(source));
-                let operands: Vec<Value> = operands.collect();
-                values.extend(
-                    operands
-                        .into_iter()
-                        .take(SOURCES_MAX - values.len().min(SOURCES_MAX)),
-                );
-            }
-            _ => {}
-        }
-    }
-    false
 }
 
 /// Returns true for a pointer that is assembled from bits of an address of active memory: nobody assembles the shadow.

@@ -576,28 +576,6 @@ fn elements_of_a_table_are_no_members() {
     assert_ne!(child, node);
 }
 
-/// The state of a random-number generator beside pointers: arithmetic on integers by name yields no bits of addresses,
-/// unless the program casts integers to addresses.
-#[test]
-fn computations_on_integers_by_name_assemble_no_pointers() {
-    let program = |also: &str| {
-        Study::of(&format!(
-            "{TAGS}tbaa 6 = \"long\" (0: 1)\n\
-             func @f(%x: ptr, %n: i64) {{\n\
-             %r = call @malloc(64)\n%slot = addr i64, %r, %n\nstore %x, %slot !tbaa(2, 2, 0)\n\
-             %a = load %slot -> i64 !tbaa(6, 6, 0)\n%b = load %r -> i64 !tbaa(6, 6, 0)\n\
-             %both = xor %a, %b\n%up = shl %both, 13\nstore %up, %r !tbaa(6, 6, 0)\n\
-             %p = load %slot -> ptr !tbaa(2, 2, 0)\n{also}return\n}}\n"
-        ))
-    };
-    let assembled = |study: &Study| {
-        let pointer = study.value("f", 8);
-        study.memory.is_assembled(study.func("f"), pointer)
-    };
-    assert!(!assembled(&program("")));
-    assert!(assembled(&program("%q = inttoptr %up -> ptr\n")));
-}
-
 /// LLVM applies the index before the offset of the member: `s->a[n - 1]` as `(s + 4 n) + 12`, with the array at 16.
 #[test]
 fn an_index_before_the_offset_of_the_array_stays_in_the_array() {

@@ -10,14 +10,10 @@ mod calls;
 mod external_calls;
 mod globals;
 mod index_bounds;
-mod integer_names;
 mod null_tests;
 
 use crate::call_graph::{CallGraph, Callee};
 use crate::cfg::no_return::NoReturnRegions;
-use crate::points_to::inclusion::build::integer_names::{
-    casts_to_addresses, is_computed_from_names,
-};
 use crate::points_to::inclusion::build::null_tests::NonNullParams;
 use crate::points_to::inclusion::constraints::{Constraint, NodeId, NodeKind, Program};
 use crate::points_to::inclusion::contexts::Instances;
@@ -46,8 +42,6 @@ pub(crate) struct Builder<'a> {
     pub variadic: Vec<NodeId>,
     /// Per indirect call: the context of its body.
     call_contexts: Vec<Context>,
-    /// Some integer of the program becomes an address by a cast.
-    casts_to_addresses: bool,
 }
 
 /// Builds the constraints of all bodies.
@@ -65,7 +59,6 @@ pub(crate) fn build<'a>(unit: &'a Unit, closure: &'a CallGraph) -> Builder<'a> {
         returns: Vec::new(),
         variadic: Vec::new(),
         call_contexts: Vec::new(),
-        casts_to_addresses: casts_to_addresses(unit, closure),
     };
     for instance in builder.instances.list.clone() {
         builder.add_slots(instance.func);
@@ -272,11 +265,6 @@ impl<'a> BodyBuilder<'_, 'a> {
     }
     /// Lets `to` contain the bits of the addresses in `from`.
     pub fn copy_bits(&mut self, from: Value, to: Value) {
-        let unit = self.builder.unit;
-        if !self.builder.casts_to_addresses && is_computed_from_names(unit, self.body, from) {
-            // Not an error: the value is a number.
-            return;
-        }
         let (from, to) = (self.nodes(from), self.nodes(to));
         let part = self.builder.program.node_of(NodeKind::Part);
         for &from in from.iter().flatten() {
