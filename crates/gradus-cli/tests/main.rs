@@ -3,7 +3,6 @@
 mod argminmax;
 mod bit_idioms;
 mod c_library_state;
-mod caller_structures;
 mod candle;
 mod cargo_gradus;
 mod checked;
@@ -48,6 +47,7 @@ mod parallel;
 mod parallel_bench_gradients;
 mod parallel_intrinsics;
 mod parallel_report;
+mod parts_in_members;
 mod persistent_blocks;
 mod preexisting_memory;
 mod primal_and_derivative;

@@ -43,8 +43,6 @@ struct Members {
     scalars: BTreeMap<i64, bool>,
     /// Starts of structures.
     structures: BTreeSet<i64>,
-    /// True if a member is a pointer: no program walks over the whole structure as over an array of numbers.
-    has_pointer: bool,
     /// True if the object has more members than were inspected.
     is_partial: bool,
 }
@@ -86,8 +84,8 @@ impl Layouts {
     ///
     /// Axiom: a pointer into an array member moves within this member, except at its edges. At the last element it may
     /// be one element before the next array (`v - 1` with indices from 1), at the first element one element behind the
-    /// previous array (`end[-i]`); both arrays then count. A pointer to a member beside an array moves in this array (`v -
-    /// 1`) in Fortran, whose indices are bounded, and in structures with pointers.
+    /// previous array (`end[-i]`); both arrays then count. In Fortran, whose indices are bounded, a pointer to a member
+    /// beside an array moves in this array.
     pub fn array_around(&self, request: FoldRequest) -> Option<Extent> {
         let members = self.members.get(&request.object)?;
         if members.is_partial || members.structures.contains(&request.offset) {
@@ -100,7 +98,7 @@ impl Layouts {
             .iter()
             .find(|(first, end)| (*first..*end).contains(&offset));
         let Some(&(mut first, mut end)) = around else {
-            if !request.in_fortran && !members.has_pointer {
+            if !request.in_fortran {
                 return None;
             }
             // Beside an array, such a pointer begins one element before the array (`v - 1`), or ends the array.
@@ -141,7 +139,6 @@ impl Members {
             for (index, &field) in fields.iter().enumerate() {
                 let offset = unit.layout.field_offset_bytes(unit, ty, index as u64);
                 let first = at.wrapping_add(offset as i64);
-                self.has_pointer |= unit.types.is_ptr(field);
                 match unit.types.get(field) {
                     Type::Array { len, .. } if *len > 1 || index + 1 == fields.len() => {
                         let size = unit.layout.size_bytes(unit, field) as i64;
@@ -171,9 +168,7 @@ impl Members {
             let members = &unit.tbaa_types[ty].members;
             // A scalar has its parent as only member.
             if matches!(members.as_slice(), [] | [(0, _)]) && ty != base {
-                let seen = tbaa_type(unit, ty);
-                self.has_pointer |= seen.has_pointer();
-                *self.scalars.entry(at).or_insert(true) &= seen.is_nothing();
+                *self.scalars.entry(at).or_insert(true) &= tbaa_type(unit, ty).is_nothing();
                 continue;
             }
             self.structures.insert(at);

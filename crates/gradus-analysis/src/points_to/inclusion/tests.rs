@@ -575,27 +575,3 @@ fn elements_of_a_table_are_no_members() {
     assert_ne!(child, table);
     assert_ne!(child, node);
 }
-
-/// LLVM applies the index before the offset of the member: `s->a[n - 1]` as `(s + 4 n) + 12`, with the array at 16.
-#[test]
-fn an_index_before_the_offset_of_the_array_stays_in_the_array() {
-    let text = "tbaa 0 = \"root\" ()\ntbaa 1 = \"char\" (0: 0)\n\
-         tbaa 2 = \"int\" (0: 1)\ntbaa 3 = \"any pointer\" (0: 1)\n\
-         tbaa 4 = \"s\" (0: 2, 4: 2, 8: 2, 12: 2, 16: 1, 32: 2, 36: 2, 40: 3)\n\
-         declare @malloc(i64) -> ptr\n\
-         func @f(%x: ptr, %n: i64) {\n\
-         %s = call @malloc(48)\n\
-         %link = addr i8, %s, 40\nstore %x, %link !tbaa(4, 3, 40)\n\
-         %at = addr i32, %s, %n\n%last = addr i8, %at, 12\n\
-         %count = load %last -> i32 !tbaa(2, 2, 0)\nreturn\n}\n";
-    let study = Study::of(text);
-    let target = |index| {
-        study
-            .memory
-            .targets(study.func("f"), study.value("f", index))[0]
-    };
-    let (link, last) = (target(1), target(4));
-    let set = study.memory.get(link.class);
-    assert_eq!(link.class, last.class);
-    assert_eq!(set.normalize_offset(link.offset_bytes), 40);
-}

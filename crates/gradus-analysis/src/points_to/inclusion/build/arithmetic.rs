@@ -140,43 +140,6 @@ fn movement(unit: &Unit, body: &Body, op: Op, source: TypeId) -> Option<Movement
     Some(found)
 }
 
-/// Returns true for an index that LLVM applies before the offset of the array member (`s->a[i]` as `(s + i) + 16`): the
-/// pointer has no other use, and alone it names another member.
-fn is_index_before_constant(unit: &Unit, body: &Body, op: Op) -> bool {
-    let OpKind::Addr { source } = *body.kind(op) else {
-        // Not an error: the op computes no address.
-        return false;
-    };
-    let has_constants = |user: Op| match *body.kind(user) {
-        OpKind::Addr { source } => {
-            movement(unit, body, user, source).is_some_and(|moved| moved.terms.is_empty())
-        }
-        _ => false,
-    };
-    let result = body.result(op);
-    let mut uses = body.uses(result).peekable();
-    uses.peek().is_some()
-        && uses.all(|at| at.index == 0 && has_constants(at.op))
-        && movement(unit, body, op, source).is_some_and(|moved| {
-            !moved.terms.is_empty() && moved.terms.iter().all(|term| term.array.is_none())
-        })
-        && !poly::is_address_without_object(unit, body, body.operand(op, 0))
-}
-
-/// Returns the op with the index of an address that adds a constant to an index, and the movement by both.
-fn indexed_base(unit: &Unit, body: &Body, op: Op, constant: i64) -> Option<(Op, Movement)> {
-    let inner = body.def_op(body.operand(op, 0))?;
-    if !is_index_before_constant(unit, body, inner) {
-        return None;
-    }
-    let OpKind::Addr { source } = *body.kind(inner) else {
-        unreachable!("the op is an address computation");
-    };
-    let mut moved = movement(unit, body, inner, source)?;
-    moved.offset = moved.offset.wrapping_add(constant);
-    Some((inner, moved))
-}
-
 /// Returns the extent of an array member at `start`: the memory that a variable index reaches, including the elements
 /// of nested arrays. An array of at most one element may be flexible: the memory behind the structure belongs to it.
 fn member_extent(unit: &Unit, ty: TypeId, start: i64) -> Option<(i64, Option<i64>)> {
@@ -255,25 +218,9 @@ impl BodyBuilder<'_, '_> {
             let sources = &mut self.builder.program.evidence.sources;
             sources.push((base, source));
         }
-        // In Fortran the base of an array is one element before its start, and the offset belongs to the base.
-        let has_late_offsets = !self.in_fortran();
-        if has_late_offsets && is_index_before_constant(unit, body, op) {
-            // The ops on the result contain the index; of the result, the object matters alone.
-            return self.builder.program.copy(result, base);
-        }
         match movement(unit, body, op, source) {
-            Some(movement) if movement.terms.is_empty() => {
-                let indexed = indexed_base(unit, body, op, movement.offset);
-                if let Some((inner, moved)) = indexed.filter(|_| has_late_offsets) {
-                    let Some(base) = self.node(body.operand(inner, 0)) else {
-                        unreachable!("the base of an address computation is a pointer");
-                    };
-                    return self.move_by(inner, result, base, moved);
-                }
-                match is_increment(body, op) {
-                    true => self.move_by_steps(result, base, movement.offset),
-                    false => self.move_by(op, result, base, movement),
-                }
+            Some(movement) if movement.terms.is_empty() && is_increment(body, op) => {
+                self.move_by_steps(result, base, movement.offset);
             }
             Some(movement) => self.move_by(op, result, base, movement),
             None => self.move_anywhere(result, base),

@@ -1,20 +1,8 @@
-//! Structures with pointers that the caller owns, and members that hold parts of numbers.
+//! Members of integer types that hold parts of numbers.
 
-use crate::support::{accepts, folder, refuses, succeeds, write};
-use std::process::Command;
+use crate::support::{folder, refuses, write};
 
 const LEVELS: [&str; 4] = ["-O0", "-O1", "-O2", "-O3"];
-
-/// The program compares the gradient with differences.
-#[test]
-fn a_network_of_nodes() {
-    let at = folder("caller_structures");
-    write(&at, "p.c", include_str!("caller_structures.c"));
-    for level in LEVELS {
-        accepts(&at, &format!("cc {level} p.c -o p -lm"));
-        succeeds(Command::new("./p").current_dir(&at));
-    }
-}
 
 /// Members of integer types hold the parts of a number: copied member by member, the number has no shadow.
 #[test]
