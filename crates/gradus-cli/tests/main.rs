@@ -1,5 +1,6 @@
 //! All tests of the package in one program: one link instead of one for each file.
 
+mod address_words;
 mod argminmax;
 mod bit_idioms;
 mod c_library_state;

@@ -152,6 +152,9 @@ impl Host {
                 self.wrap_shared_addresses();
             }
             self.run_text(pipeline.text(), &machine, vectorise)?;
+            if before_derivatives {
+                self.expand_integer_addresses();
+            }
             if before_derivatives || pipeline == Pipeline::EarlyKernels {
                 self.wrap_shared_addresses();
             }

@@ -87,6 +87,10 @@ pub struct BodyFacts<'a> {
     float_bit_ranges: HashMap<Value, Vec<FloatBitRange>>,
     aggregate_floats: HashMap<Value, Vec<FloatBitRange>>,
     pointer_bit_ranges: HashSet<Value>,
+    /// Integers that hold addresses and take part in arithmetic.
+    address_words: HashSet<Value>,
+    /// Stores of integers to words that may hold an address at another time.
+    address_word_clears: HashSet<Op>,
     shadowed_globals: HashSet<GlobalId>,
     stable_loads: HashSet<Op>,
     clobbered_loads: HashMap<Op, overwritten_loads::Clobber>,
@@ -189,6 +193,14 @@ impl BodyFacts<'_> {
     /// Returns true if a value carries pointers.
     pub fn holds_pointer(&self, unit: &Unit, value: Value) -> bool {
         unit.types.is_ptr(self.body.ty(value)) || self.pointer_bit_ranges.contains(&value)
+    }
+    /// Returns true for an integer that holds an address and takes part in arithmetic.
+    pub fn is_address_word(&self, value: Value) -> bool {
+        self.address_words.contains(&value)
+    }
+    /// Returns true for a store of an integer to a word that may hold an address at another time.
+    pub fn clears_address_word(&self, op: Op) -> bool {
+        self.address_word_clears.contains(&op)
     }
     /// Returns whose memory a store writes that holds floats and pointers at different times; `None` for other memory.
     pub fn alternating_memory(&self, op: Op) -> Option<AlternatingMemory> {

@@ -107,7 +107,8 @@ impl ForwardPass<'_, '_, '_, '_> {
         if self.facts.has_shadow(ptr) && self.facts.is_integer_in_words(op) {
             return self.store_integer_in_words(op, ptr);
         }
-        let clears = !stores_pointer && self.clears_shadow_pointer(op, value);
+        let clears = !stores_pointer
+            && (self.facts.clears_address_word(op) || self.clears_shadow_pointer(op, value));
         if !self.facts.has_shadow(ptr) || !(stores_pointer || stores_tangent || clears) {
             return;
         }

@@ -5,6 +5,7 @@
 //! Reverse mode also writes the tape according to the plan. An explicit stack of tasks replaces recursion,
 //! and nesting does not consume Rust stack.
 
+mod address_arithmetic;
 mod calls;
 mod invoke;
 mod memory;

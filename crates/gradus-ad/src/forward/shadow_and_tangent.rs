@@ -47,6 +47,9 @@ impl ForwardPass<'_, '_, '_, '_> {
                 | CastOp::Trunc
                 | CastOp::ZExt,
             ) => self.clone_on_companions(op, &[0]),
+            OpKind::Binary(binary) if self.facts.is_address_word(result) => {
+                self.address_arithmetic(op, *binary);
+            }
             OpKind::Binary(BinaryOp::Shl | BinaryOp::LShr | BinaryOp::And) => {
                 self.clone_on_companions(op, &[0])
             }
@@ -141,6 +144,7 @@ impl ForwardPass<'_, '_, '_, '_> {
             if self.facts.may_lack_shadow(op) {
                 self.stop_if_shadow_is_null(op, value);
             }
+            let value = self.own_shadow_if_zero(result, value);
             lanes.push(self.zero_if_inactive(ptr, result, lane, value));
         }
         self.companions.insert(result, lanes);

@@ -172,6 +172,7 @@ fn shadow_availability(unit: &Unit, facts: &BodyFacts<'_>, value: Value) -> Avai
             OpKind::Load(access) if !access.is_plain() || !facts.is_stable(op) => {
                 Availability::MustSave
             }
+            _ if facts.is_address_word(value) => Availability::MustSave,
             kind => match shadowed_operands(unit, body, op) {
                 Some(of_shadow) => Availability::Recompute {
                     from: shadow_inputs(body, op, of_shadow).collect(),

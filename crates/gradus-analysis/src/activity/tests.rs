@@ -1,5 +1,6 @@
 //! Tests of activity and cell types on small bodies: each test states the active and the inactive values.
 
+mod address_words;
 mod several_targets;
 
 use crate::{
@@ -755,23 +756,6 @@ fn modified_byval_is_refused() {
             .collect();
         assert_eq!(findings, vec![Code::NoDerivative; usize::from(changes)]);
     }
-}
-
-#[test]
-fn rounded_address_is_refused() {
-    let mut program = Program::default();
-    let (double, ptr, word, _) = program.types();
-    let f = program.define("f", &[ptr], double, |b, p| {
-        let bits = b.cast(CastOp::PtrToInt, p[0], word);
-        let (more, mask) = (b.i64(15), b.i64(-16));
-        let sum = b.add(bits, more);
-        let rounded = b.binary(BinaryOp::And, sum, mask);
-        let at = b.cast(CastOp::IntToPtr, rounded, ptr);
-        Some(b.load(double, at))
-    });
-    let study = program.study(f, &[Dup], true);
-    assert_eq!(study.findings[0].code, Code::NoDerivative);
-    assert_eq!(program.study(f, &[Const], true).findings, []);
 }
 
 #[test]

@@ -253,10 +253,8 @@ impl Solver<'_> {
             OpKind::Addr { .. } => passes[body.operand(op, 0).index()].push(body.result(op)),
             OpKind::Cast(CastOp::IntToPtr) => {
                 let from = body.operand(op, 0);
-                let computed = body
-                    .def_op(from)
-                    .is_some_and(|d| matches!(body.kind(d), OpKind::Binary(_)));
-                if !computed && self.facts.words.carries_pointer(self.variant.func, from) {
+                let words = self.facts.words;
+                if words.has_address_terms(body, self.variant.func, from) {
                     passes[from.index()].push(body.result(op));
                 } else {
                     let result = body.result(op);

@@ -1,5 +1,6 @@
 //! Atomic and volatile accesses to active values (GRD0031).
 
+use crate::checks::address_parts::is_in_address;
 use crate::checks::finding::Finding;
 use crate::checks::variant::VariantFacts;
 use crate::points_to::alias_sets::CellRef;
@@ -31,6 +32,7 @@ fn is_refused(variant: &VariantFacts<'_>, op: Op) -> bool {
         }
         OpKind::AtomicRmw(..) => {
             is_float_update(variant, op, 1) && !is_float_accumulation(variant.facts.unit, body, op)
+                || updates_address(variant, op)
         }
         OpKind::CmpXchg { .. } => is_float_update(variant, op, 2),
         _ => false,
@@ -54,6 +56,23 @@ fn moves_part_of_pointer(variant: &VariantFacts<'_>, ptr: Value, value: Value) -
     };
     bits.is_some_and(|bits| i64::from(bits) < word * 8)
         && memory.targets(variant.func, ptr).iter().any(leads)
+}
+
+/// Returns true if an atomic op changes an address of active memory that an integer holds.
+fn updates_address(variant: &VariantFacts<'_>, op: Op) -> bool {
+    let body = variant.body;
+    let is_integer = variant
+        .facts
+        .unit
+        .types
+        .int_bits(body.ty(body.operand(op, 1)))
+        .is_some();
+    let mut places = variant
+        .facts
+        .memory
+        .targets(variant.func, body.operand(op, 0))
+        .iter();
+    is_integer && places.any(|place| is_in_address(variant, *place))
 }
 
 /// Returns true if an op updates active floats. `value` is the position of the new value among the operands.

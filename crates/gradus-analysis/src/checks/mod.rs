@@ -9,6 +9,7 @@
 //!
 //! The checks refuse and never guess.
 
+mod address_parts;
 mod atomic_access;
 mod bad_request;
 mod external_calls;
@@ -103,10 +104,12 @@ pub const CHECKS: &[Check] = &[
     of_variant(Code::FloatBits, "floats in integer vectors", float_bits::integer_vectors::check),
     of_variant(Code::FloatFormat, "unsupported formats", float_format::values),
     of_variant(Code::NoDerivative, "address arithmetic on integers", no_derivative::address_arithmetic),
+    of_variant(Code::NoDerivative, "addresses without a shadow", address_parts::check),
     of_variant(Code::AtomicAccess, "atomic and volatile accesses", atomic_access::accesses),
     of_variant(Code::NoDerivative, "instructions without an op", no_derivative::instructions),
     of_variant(Code::FloatBits, "arithmetic on bits", float_bits::arithmetic::check),
     of_variant(Code::FloatBits, "text over floats", float_bits::text_over_floats::check),
+    of_variant(Code::FloatBits, "numbers as text", float_bits::text_over_floats::numbers_as_text),
     of_variant(Code::Variadic, "variadic arguments", variadic::arguments),
     of_variant(Code::Variadic, "uses of variadic arguments", variadic::uses),
     of_variant(Code::UnknownCallee, "arguments of another type", unknown_callee::signatures),

@@ -6,7 +6,7 @@ use crate::checks::variant::VariantFacts;
 use crate::memory::value_accesses::ValueAccess;
 use crate::scev::poly;
 use gradus_ir::externals::{ExternalFn, IntFn};
-use gradus_ir::{CastOp, Code, ConstKind, Diagnostic, Op, OpKind, Value};
+use gradus_ir::{BinaryOp, CastOp, Code, ConstKind, Diagnostic, Op, OpKind, Value};
 
 /// Action for code without a derivative.
 pub(super) const HELP_INACTIVE: &str =
@@ -49,7 +49,7 @@ pub(super) fn address_arithmetic(variant: &VariantFacts<'_>) -> Vec<Finding> {
             let message = "integer arithmetic computes an address of active memory";
             variant
                 .error(op, Code::NoDerivative, message)
-                .help("align the memory at the allocation, outside the differentiated function")
+                .help("compute the address with pointers, or from one address by sums, differences and masks")
         })
     })
 }
@@ -73,9 +73,20 @@ fn computes_address(variant: &VariantFacts<'_>, op: Op) -> bool {
                 && variant.may_point_into(body.result(op), |class| variant.reaches_floats(class))
         }
         OpKind::Cast(CastOp::IntToPtr) => {
-            let from = body.def_op(body.operand(op, 0));
-            from.is_some_and(|from| matches!(body.kind(from), OpKind::Binary(_)))
+            let from = body.operand(op, 0);
+            let words = variant.facts.words;
+            body.def_op(from)
+                .is_some_and(|from| matches!(body.kind(from), OpKind::Binary(_)))
+                && !words.has_address_terms(body, variant.func, from)
                 && variant.points_to_active(body.result(op))
+        }
+        OpKind::Binary(_)
+            if variant
+                .facts
+                .words
+                .carries_pointer(variant.func, body.result(op)) =>
+        {
+            !has_shadow_rule(variant, op) && variant.points_to_active(body.result(op))
         }
         OpKind::Call(_) | OpKind::Invoke(_) => {
             let masks = unit.known_callee(body, op) == Some(ExternalFn::Integer(IntFn::Ptrmask));
@@ -83,6 +94,25 @@ fn computes_address(variant: &VariantFacts<'_>, op: Op) -> bool {
             masks && args.any(|arg| variant.points_to_active(arg))
         }
         _ => false,
+    }
+}
+
+/// Returns true if the shadow of an address follows from the shadows of the terms: one term with an address, or the sum, the
+/// difference or the exclusive or of two. Bits of two addresses are no address.
+fn has_shadow_rule(variant: &VariantFacts<'_>, op: Op) -> bool {
+    let (body, words) = (variant.body, variant.facts.words);
+    let has_address = |value: &Value| words.carries_pointer(variant.func, *value);
+    let is_sum = matches!(
+        body.kind(op),
+        OpKind::Binary(BinaryOp::Add | BinaryOp::Sub | BinaryOp::Xor)
+    );
+    match body.operands(op).filter(has_address).count() {
+        0 => false,
+        1 => true,
+        _ => {
+            is_sum
+                || !words.is_address_word(variant.facts.unit, body, variant.func, body.result(op))
+        }
     }
 }
 

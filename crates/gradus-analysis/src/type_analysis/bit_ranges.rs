@@ -8,6 +8,7 @@
 
 use crate::call_graph::{CallGraph, Callee};
 use crate::points_to::alias_sets::{AliasSets, CellRef};
+use crate::type_analysis::address_words::{address_terms, may_hold_address};
 use crate::type_analysis::type_map::{BitRange, LaneKind};
 use crate::type_analysis::whole_float_moves::{
     bit_moves, element_bit, member_bit, resizes_vector, runs,
@@ -20,7 +21,7 @@ use gradus_ir::{
     Type, TypeId, Unit, Value,
 };
 use smallvec::SmallVec;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::num::FpCategory;
 
 /// Index of a value in the call graph.
@@ -60,7 +61,11 @@ pub(crate) enum Equation {
         /// The address of a named integer, unless the integer is a member of a structure: that name is believed in all
         /// memory.
         doubted: Option<(FuncId, Value)>,
+        /// True for a store of an integer that may hold an address.
+        stores_address: bool,
     },
+    /// Arithmetic with a term that may hold the address in the result.
+    Address { result: Node, term: Node },
 }
 
 #[derive(Clone, Debug, Default)]
@@ -72,6 +77,8 @@ struct NodeData {
     confused: bool,
     /// True if the value takes part in integer arithmetic, comparisons or addressing.
     integral: bool,
+    /// True if the value is a term or the result of arithmetic with addresses.
+    has_address_arithmetic: bool,
     /// True if a word that no use shows to be an integer reaches the value: an integer that reaches it on another path
     /// does not make it an integer (Note [Merged words]).
     merges_words: bool,
@@ -141,6 +148,34 @@ impl Nodes {
     pub fn set_integral(&mut self, node: Node) -> bool {
         let data = &mut self.data[node as usize];
         data.accepts_ranges && !std::mem::replace(&mut data.integral, true)
+    }
+    /// Returns true if the node is a term or the result of arithmetic with addresses.
+    pub fn has_address_arithmetic(&self, node: Node) -> bool {
+        self.data[node as usize].has_address_arithmetic
+    }
+    /// Marks the terms and results of arithmetic with addresses, and the values to which the results flow.
+    pub fn mark_address_arithmetic(&mut self, equations: &[Equation]) {
+        let mut flows: HashMap<Node, Vec<Node>> = HashMap::new();
+        let mut work = Vec::new();
+        for equation in equations {
+            match *equation {
+                Equation::Address { result, term } => {
+                    self.data[term as usize].has_address_arithmetic = true;
+                    work.push(result);
+                }
+                Equation::Link(link) if link.is_whole() => {
+                    flows.entry(link.from).or_default().push(link.to);
+                }
+                _ => {}
+            }
+        }
+        let mut seen = HashSet::new();
+        while let Some(node) = work.pop() {
+            if self.accepts_ranges(node) && seen.insert(node) {
+                self.data[node as usize].has_address_arithmetic = true;
+                work.extend(flows.get(&node).into_iter().flatten());
+            }
+        }
     }
     /// Marks the values that words of unknown type reach.
     ///
@@ -386,6 +421,8 @@ impl BitRangeBuilder<'_> {
         let doubted = (tagged.has_integer() && !is_trusted).then_some((func, ptr));
         let is_constant = is_integer_constant(self.unit, body, value);
         let number = number_format(self.unit, body, value).filter(|_| !tagged.has_integer());
+        let stores_address = matches!(body.kind(op), OpKind::Store(_))
+            && may_hold_address(self.unit, self.memory, (func, value), body);
         for &place in self.memory.targets(func, ptr) {
             if is_constant {
                 self.found.constants.push(StoredConstant {
@@ -400,6 +437,7 @@ impl BitRangeBuilder<'_> {
                     place,
                     tagged,
                     doubted,
+                    stores_address,
                 });
             }
         }
@@ -574,6 +612,12 @@ impl BitRangeBuilder<'_> {
         for m in bit_moves(self.unit, body, op) {
             let from = self.nodes.of_value(func, m.from);
             self.link(from, to, m.from_bit, m.to_bit, m.bits);
+        }
+        for term in address_terms(self.unit, self.memory, func, body, op) {
+            if let (Some(term), Some(result)) = (self.nodes.of_value(func, term), to) {
+                let equation = Equation::Address { result, term };
+                self.found.equations.push(equation);
+            }
         }
     }
     fn call(&mut self, func: FuncId, body: &Body, op: Op) {

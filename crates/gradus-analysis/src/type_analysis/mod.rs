@@ -1,5 +1,6 @@
 //! Type analysis of memory cells: observed types, bit ranges, block layout.
 
+pub(crate) mod address_words;
 pub(crate) mod bit_ranges;
 pub(crate) mod block_layout;
 pub(crate) mod declared;

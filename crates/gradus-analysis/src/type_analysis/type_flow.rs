@@ -111,7 +111,11 @@ impl TypeMap {
                         place,
                         tagged,
                         doubted,
+                        stores_address,
                     } => {
+                        let doubted = doubted.filter(|_| {
+                            !(stores_address && self.nodes.has_address_arithmetic(node))
+                        });
                         let is_float = doubted.is_some_and(|(func, ptr)| {
                             let mut targets = memory.targets(func, ptr).iter();
                             targets.any(|place| {
@@ -119,8 +123,10 @@ impl TypeMap {
                             })
                         });
                         let tagged = if is_float { CellType::NOTHING } else { tagged };
-                        self.access(memory, node, place, tagged)
+                        let is_new = stores_address && self.stores_address(memory, node, place);
+                        self.access(memory, node, place, tagged) || is_new
                     }
+                    Equation::Address { result, term } => self.flow_to_term(result, term),
                 };
             }
             if !(self.follow_copies(memory, flow) || news) {

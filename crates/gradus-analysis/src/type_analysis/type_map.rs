@@ -136,6 +136,8 @@ pub struct TypeMap {
     declared: Vec<bool>,
     /// True for alias sets with accesses of doubles or pointers that may straddle two words.
     pub(super) unaligned: Vec<bool>,
+    /// True for alias sets with words that hold addresses or integers (Note [Address words]).
+    pub(super) address_words: Vec<bool>,
     /// The largest offset that a copy of unknown size reaches.
     pub(super) offset_max: i64,
 }
@@ -162,11 +164,13 @@ impl TypeMap {
             visible: externally_visible(closure, memory),
             declared: vec![false; memory.alias_sets().len()],
             unaligned: vec![false; memory.alias_sets().len()],
+            address_words: vec![false; memory.alias_sets().len()],
             offset_max: offset_limit(memory),
         };
         words.declare_pointees(unit, closure, memory);
         let system = bit_ranges::equations(unit, closure, memory, &words.nodes);
         words.nodes.mark_merged_words(&system);
+        words.nodes.mark_address_arithmetic(&system.equations);
         let equations = system.equations;
         for node in system.integral {
             words.nodes.set_integral(node);
@@ -177,6 +181,7 @@ impl TypeMap {
         }
         words.solve_fixpoint(memory, &equations);
         words.mark_integers(memory, &equations);
+        words.mark_address_words(&equations);
         for constant in &system.constants {
             words.seed_constant(memory, constant);
         }
@@ -269,6 +274,20 @@ impl TypeMap {
     /// Returns the contents of a byte copy: `memcpy`, `memmove`, `memset`, an aggregate store, a `byval`
     /// argument. Returns [`CopyKind::Nothing`] for other ops.
     pub fn copy_kind(
+        &self,
+        unit: &Unit,
+        memory: &AliasSets,
+        body: &Body,
+        func: FuncId,
+        op: Op,
+    ) -> CopyKind {
+        let kind = self.plain_copy_kind(unit, memory, body, func, op);
+        match self.copies.get(&(func, op)) {
+            Some(copy) if kind == CopyKind::Nothing => self.kind_over_address_words(memory, copy),
+            _ => kind,
+        }
+    }
+    fn plain_copy_kind(
         &self,
         unit: &Unit,
         memory: &AliasSets,

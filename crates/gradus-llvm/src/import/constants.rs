@@ -41,6 +41,9 @@ pub(super) fn integer(constant: LLVMValueRef) -> Option<u128> {
     (count <= 2).then(|| u128::from(words[0]) | u128::from(words[1]) << 64)
 }
 
+/// Maximal depth of the constant expressions that [`displaced_address`] reads.
+const EXPRESSION_DEPTH_MAX: usize = 16;
+
 /// Returns the number behind an `inttoptr` constant below all objects. Address spaces except 0 are left
 /// out, because their first page may hold objects.
 fn address_below_objects(c: LLVMValueRef) -> Option<u16> {
@@ -61,6 +64,34 @@ fn inttoptr_constant(c: LLVMValueRef) -> Option<u128> {
             _ => None,
         }
     }
+}
+
+/// Returns the pointer and the distance of an `inttoptr` constant: `inttoptr (add (ptrtoint @g, 8))`.
+fn displaced_address(c: LLVMValueRef) -> Option<(LLVMValueRef, i64)> {
+    use llvm_sys::LLVMOpcode::{LLVMAdd, LLVMIntToPtr, LLVMPtrToInt};
+    let mut distance = 0i64;
+    let mut at = c;
+    for _ in 0..EXPRESSION_DEPTH_MAX {
+        unsafe {
+            if LLVMGetValueKind(at) != LLVMConstantExprValueKind {
+                return None;
+            }
+            match LLVMGetConstOpcode(at) {
+                LLVMIntToPtr if at == c => at = LLVMGetOperand(at, 0),
+                LLVMPtrToInt if at != c => return Some((LLVMGetOperand(at, 0), distance)),
+                LLVMAdd => {
+                    let by = LLVMGetOperand(at, 1);
+                    if LLVMGetValueKind(by) != LLVMConstantIntValueKind {
+                        return None;
+                    }
+                    distance = distance.checked_add(LLVMConstIntGetSExtValue(by))?;
+                    at = LLVMGetOperand(at, 0);
+                }
+                _ => return None,
+            }
+        }
+    }
+    None
 }
 
 /// Returns the bits of a floating-point constant.
@@ -161,7 +192,9 @@ impl Importer<'_> {
                 return None;
             }
             if gr_symbol_offset(c, self.host.module, &mut symbol, &mut offset) == 0 {
-                return None;
+                let (pointer, more) = displaced_address(c)?;
+                let (symbol, offset) = self.symbol_and_offset(pointer)?;
+                return Some((symbol, offset.checked_add(more)?));
             }
             if is_variable_alias(symbol) {
                 let (variable, inside) = self.symbol_and_offset(LLVMAliasGetAliasee(symbol))?;

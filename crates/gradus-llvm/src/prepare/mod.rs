@@ -7,6 +7,7 @@ pub(crate) mod dynamic_cast;
 pub(crate) mod fortran;
 pub mod global_registrations;
 pub(crate) mod inlining;
+mod integer_addresses;
 pub(crate) mod libstdcxx_containers;
 pub(crate) mod libstdcxx_vectors;
 pub mod marks;

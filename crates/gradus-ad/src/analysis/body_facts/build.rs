@@ -53,6 +53,8 @@ impl<'a> FactsBuilder<'a> {
             float_bit_ranges: HashMap::new(),
             aggregate_floats: HashMap::new(),
             pointer_bit_ranges: HashSet::new(),
+            address_words: HashSet::new(),
+            address_word_clears: HashSet::new(),
             shadowed_globals: self.find_shadowed_globals(body),
             stable_loads: HashSet::new(),
             clobbered_loads: HashMap::new(),
@@ -213,6 +215,10 @@ impl<'a> FactsBuilder<'a> {
             if lanes.iter().any(|lane| lane.kind == LaneKind::Pointer) {
                 facts.pointer_bit_ranges.insert(value);
             }
+            let words = &self.closure.memory_cells;
+            if words.is_address_word(self.unit, facts.body, self.variant.func, value) {
+                facts.address_words.insert(value);
+            }
             if !floats.is_empty() {
                 facts.float_bit_ranges.insert(value, floats);
             }
@@ -232,6 +238,7 @@ impl<'a> FactsBuilder<'a> {
                     let operands = [facts.body.operand(op, 0), facts.body.operand(op, 1)];
                     self.note_alternating_store(facts, op, operands);
                     self.note_integer_store(facts, op);
+                    self.note_address_word_clear(facts, op, operands);
                 }
                 OpKind::Call(_) | OpKind::Invoke(_) => {
                     if let Some(ExternalFn::Memory(_)) = self.known(facts.body, op) {
@@ -274,6 +281,17 @@ impl<'a> FactsBuilder<'a> {
             false => AlternatingMemory::Own,
         };
         facts.alternating_stores.insert(op, whose);
+    }
+
+    /// Records a store of an integer to a word that may hold an address at another time.
+    fn note_address_word_clear(&self, facts: &mut BodyFacts<'_>, op: Op, [value, ptr]: [Value; 2]) {
+        let (memory, cells) = (&self.closure.memory, &self.closure.memory_cells);
+        let is_integer = self.unit.types.int_bits(facts.body.ty(value)).is_some()
+            && cells.lanes(self.variant.func, value).is_empty();
+        let mut targets = memory.targets(self.variant.func, ptr).iter();
+        if is_integer && targets.any(|place| cells.may_be_address_word(memory, *place)) {
+            facts.address_word_clears.insert(op);
+        }
     }
 
     /// Returns the ops of the variant's function among ops of the call graph.

@@ -4,6 +4,7 @@
 //! Such a function has no derivative: the shadow keeps the old number. C++ strings are exempt, because the language ends
 //! the life of the number before the string begins.
 
+use crate::checks::address_parts::{is_in_address, may_be_active};
 use crate::checks::finding::Finding;
 use crate::checks::variant::{CallFacts, VariantFacts};
 use gradus_ir::externals::{Effects, ExternalFn, SystemFn, TextFn, is_cpp_text_function};
@@ -30,6 +31,37 @@ pub(crate) fn check(variant: &VariantFacts<'_>) -> Vec<Finding> {
             let help = "write to memory that holds no floats, for example to a structure member of its own instead of a union";
             [variant.error(call.op, Code::FloatBits, message).help(help)]
         })
+    })
+}
+
+/// Refuses calls that append the bytes of active numbers to a C++ string: the string has no shadow.
+pub(crate) fn numbers_as_text(variant: &VariantFacts<'_>) -> Vec<Finding> {
+    let unit = variant.facts.unit;
+    variant.at_known_calls(|call, _| {
+        let callee = unit.callee(variant.body, call.op)?;
+        let name = &unit.functions[callee].name;
+        let mut texts = call.args.iter().skip(1);
+        let is_refused =
+            is_cpp_text_function(name) && texts.any(|arg| is_active_number(variant, *arg));
+        is_refused.then(|| {
+            let message = format!(
+                "`{}` copies the bytes of active numbers into a text",
+                unit.functions[callee].display_name()
+            );
+            let help = "keep the numbers in a `std::vector<double>` or an array";
+            [variant.error(call.op, Code::FloatBits, message).help(help)]
+        })
+    })
+}
+
+/// Returns true if an argument points to an active number, or to an address of active memory.
+fn is_active_number(variant: &VariantFacts<'_>, arg: Value) -> bool {
+    let (words, memory) = (variant.facts.words, variant.facts.memory);
+    let mut places = memory.targets(variant.func, arg).iter();
+    places.any(|place| {
+        let seen = words.type_at(memory, *place);
+        let is_number = seen.has_float() && !seen.has_pointer();
+        is_number && may_be_active(variant, place.class) || is_in_address(variant, *place)
     })
 }
 
