@@ -57,7 +57,9 @@ macro_rules! mutants {
                     | ShadowPointerNotCleared
                     | PointerStoreKeepsShadow
                     | WordCopyKeepsAdjoints
-                    | WordCopyLosesAddresses => DetectedBy::C,
+                    | WordCopyLosesAddresses
+                    | AddressWordKeepsShadow
+                    | AddressDistanceLost => DetectedBy::C,
                     LaunchFusionUnchecked | FusedThreadConflictMissed | HostLoadMovedOverLaunch | LockstepBarrierOnlyAfter
                     | LockstepBarrierOnlyBefore | SearchRangeUnaligned | SearchTestsLastOnly | SparseLoopFromZero
                     | SparseLoopLastLost | WrappingIndexWidened | DynamicSharedSizeIgnored => DetectedBy::Kernels,
@@ -105,6 +107,10 @@ mutants! {
     OverlappingCopyElementwise,
     /// Shadow blocks are not freed.
     ShadowNotFreed,
+    /// An integer stored over an address keeps the shadow of the address.
+    AddressWordKeepsShadow,
+    /// A sum with an address in an integer has the shadow of the address.
+    AddressDistanceLost,
     /// A free deferred to the reverse pass is never emitted.
     DeferredFreeLost,
     /// Inactive lanes of a masked load lose the adjoints of the pass-through value.

@@ -13,6 +13,7 @@
 
 mod aliasing;
 pub(crate) mod c;
+mod c_address_words;
 mod c_kept;
 mod c_limits;
 mod c_memory;

@@ -6,6 +6,7 @@
 
 use super::ForwardPass;
 use crate::emit::builder::Lanes;
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{BinaryOp, IntPredicate, Op, Value};
 
 impl ForwardPass<'_, '_, '_, '_> {
@@ -30,7 +31,10 @@ impl ForwardPass<'_, '_, '_, '_> {
         let shadows = self.companion(address);
         let (start, end) = (self.value(address), self.value(result));
         let mut b = self.out.build();
-        let distance = b.sub(end, start);
+        let distance = match is_planted(Mutant::AddressDistanceLost) {
+            true => b.i64(0),
+            false => b.sub(end, start),
+        };
         let moved = shadows.into_iter().map(|shadow| b.add(shadow, distance));
         moved.collect()
     }

@@ -273,7 +273,7 @@ impl TypeMap {
                 }
                 let offset = goal.normalize_offset(to.offset_bytes.wrapping_add(step));
                 let is_far = size.is_none() && offset.saturating_abs() > self.offset_max;
-                if is_far || !self.is_selected(to.class, offset, filter) {
+                if is_far || !self.is_selected(memory, (to.class, offset), &seen, filter) {
                     continue;
                 }
                 let cell = self.types[to.class.index()].entry(offset).or_default();
@@ -302,8 +302,9 @@ impl TypeMap {
         let range = from.offset_bytes..from.offset_bytes.saturating_add(size);
         let found: Vec<(i64, CellType)> = (self.evidence[from.class.index()].range(range))
             .map(|(offset, seen)| (offset - from.offset_bytes + to.offset_bytes, *seen))
-            .filter(|(offset, _)| {
-                self.is_selected(to.class, goal.normalize_offset(*offset), filter)
+            .filter(|(offset, seen)| {
+                let cell = (to.class, goal.normalize_offset(*offset));
+                self.is_selected(memory, cell, seen, filter)
             })
             .collect();
         let mut news = false;
@@ -315,10 +316,30 @@ impl TypeMap {
         }
         news
     }
-    fn is_selected(&self, class: AliasSetId, offset: i64, filter: CellFilter) -> bool {
+    /// Returns true if a copy writes a type to a cell. A pointer at the other end makes integers in the cell addresses, if
+    /// points-to finds addresses in the cell.
+    fn is_selected(
+        &self,
+        memory: &AliasSets,
+        (class, offset_bytes): (AliasSetId, i64),
+        seen: &CellType,
+        filter: CellFilter,
+    ) -> bool {
+        let place = CellRef {
+            class,
+            offset_bytes,
+        };
+        let holds_addresses = || {
+            let is_pointer = seen.has_pointer() && !seen.has_float();
+            is_pointer
+                && !memory.pointee(place).is_empty()
+                && !self.type_at(memory, place).has_float()
+        };
         match filter {
             CellFilter::All => true,
-            CellFilter::Inferred => !self.own_cells[class.index()].contains(&offset),
+            CellFilter::Inferred => {
+                !self.own_cells[class.index()].contains(&offset_bytes) || holds_addresses()
+            }
         }
     }
     /// Records that a cell, by normalised offset, has a type that does not come from the destination of a copy.

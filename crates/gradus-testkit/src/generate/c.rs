@@ -3,7 +3,7 @@
 //! Flow: this file emits a program's frame (globals, helpers, `f` itself) and tracks visible names;
 //! `c_values` emits expressions, `c_statements` statements, `c_memory` statements on memory, `c_kept`
 //! blocks that outlive calls in static pointers, `c_limits` code that the analyses must refuse, `c_retyped`
-//! memory that holds pointers and floats in turn.
+//! memory that holds pointers and floats in turn, `c_address_words` arithmetic with addresses in integers.
 //!
 //! Invariants: equal seeds give equal programs. `n` is [`CELLS`], and `x` has as many cells. Every number
 //! in a variable or cell stays within ±2, and every partial derivative is finite. Every index is in bounds;
@@ -119,6 +119,7 @@ pub fn c_program(seed: u64, statements: u32) -> CProgram {
     writer.registered_functions();
     writer.limit_function();
     writer.retyped_function();
+    writer.address_words_function();
     writer.root(&function, statements);
     CProgram {
         source: writer.out,
@@ -281,6 +282,7 @@ impl Writer<'_> {
         self.through_registered();
         self.call_limit_function();
         self.call_retyped_function();
+        self.call_address_words_function();
         let heap = self.chance(2);
         if heap {
             self.heap_arrays();
@@ -317,6 +319,7 @@ impl Writer<'_> {
         self.line(format!("r = 0.6 * r + 0.3 * {a};"));
         self.add_limit();
         self.add_retyped();
+        self.add_address_words();
         for name in frees {
             self.line(format!("free({name});"));
         }

@@ -289,7 +289,10 @@ impl<'a> FactsBuilder<'a> {
         let is_integer = self.unit.types.int_bits(facts.body.ty(value)).is_some()
             && cells.lanes(self.variant.func, value).is_empty();
         let mut targets = memory.targets(self.variant.func, ptr).iter();
-        if is_integer && targets.any(|place| cells.may_be_address_word(memory, *place)) {
+        if is_integer
+            && !is_planted(Mutant::AddressWordKeepsShadow)
+            && targets.any(|place| cells.may_be_address_word(memory, *place))
+        {
             facts.address_word_clears.insert(op);
         }
     }
