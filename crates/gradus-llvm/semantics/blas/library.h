@@ -1,0 +1,69 @@
+// Definitions of the core routines by calls of the program's library, for both interfaces. Fortran's
+// compilers pass the lengths of characters after all arguments.
+#define VIA_FORTRAN(name) JOIN(__gr_blas_fortran_, NAME(name))
+#define VIA_CBLAS(name) JOIN(__gr_blas_cblas_, NAME(name))
+#define LIBRARY_FORTRAN(name) JOIN(NAME(name), _)
+#define LIBRARY_CBLAS(name) JOIN(cblas_, NAME(name))
+
+void LIBRARY_FORTRAN(gemm)(const char *, const char *, const int *, const int *, const int *, const REAL *, const REAL *, const int *, const REAL *, const int *, const REAL *, REAL *, const int *, word, word);
+void LIBRARY_CBLAS(gemm)(int, int, int, int, int, int, REAL, const REAL *, int, const REAL *, int, REAL, REAL *, int);
+void VIA_FORTRAN(gemm)(int ta, int tb, int m, int n, int k, REAL alpha, const REAL *a, int lda, const REAL *b, int ldb, REAL beta, REAL *c, int ldc)
+{
+    char flags[2] = {(char)ta, (char)tb};
+    LIBRARY_FORTRAN(gemm)(flags, flags + 1, &m, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc, 1, 1);
+}
+void VIA_CBLAS(gemm)(int ta, int tb, int m, int n, int k, REAL alpha, const REAL *a, int lda, const REAL *b, int ldb, REAL beta, REAL *c, int ldc)
+{
+    LIBRARY_CBLAS(gemm)(COLUMN_MAJOR, flag_of_trans(ta), flag_of_trans(tb), m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+
+void LIBRARY_FORTRAN(symm)(const char *, const char *, const int *, const int *, const REAL *, const REAL *, const int *, const REAL *, const int *, const REAL *, REAL *, const int *, word, word);
+void LIBRARY_CBLAS(symm)(int, int, int, int, int, REAL, const REAL *, int, const REAL *, int, REAL, REAL *, int);
+void VIA_FORTRAN(symm)(int side, int uplo, int m, int n, REAL alpha, const REAL *a, int lda, const REAL *b, int ldb, REAL beta, REAL *c, int ldc)
+{
+    char flags[2] = {(char)side, (char)uplo};
+    LIBRARY_FORTRAN(symm)(flags, flags + 1, &m, &n, &alpha, a, &lda, b, &ldb, &beta, c, &ldc, 1, 1);
+}
+void VIA_CBLAS(symm)(int side, int uplo, int m, int n, REAL alpha, const REAL *a, int lda, const REAL *b, int ldb, REAL beta, REAL *c, int ldc)
+{
+    LIBRARY_CBLAS(symm)(COLUMN_MAJOR, flag_of_side(side), flag_of_uplo(uplo), m, n, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+
+void LIBRARY_FORTRAN(syrk)(const char *, const char *, const int *, const int *, const REAL *, const REAL *, const int *, const REAL *, REAL *, const int *, word, word);
+void LIBRARY_CBLAS(syrk)(int, int, int, int, int, REAL, const REAL *, int, REAL, REAL *, int);
+void VIA_FORTRAN(syrk)(int uplo, int trans, int n, int k, REAL alpha, const REAL *a, int lda, REAL beta, REAL *c, int ldc)
+{
+    char flags[2] = {(char)uplo, (char)trans};
+    LIBRARY_FORTRAN(syrk)(flags, flags + 1, &n, &k, &alpha, a, &lda, &beta, c, &ldc, 1, 1);
+}
+void VIA_CBLAS(syrk)(int uplo, int trans, int n, int k, REAL alpha, const REAL *a, int lda, REAL beta, REAL *c, int ldc)
+{
+    LIBRARY_CBLAS(syrk)(COLUMN_MAJOR, flag_of_uplo(uplo), flag_of_trans(trans), n, k, alpha, a, lda, beta, c, ldc);
+}
+
+void LIBRARY_FORTRAN(syr2k)(const char *, const char *, const int *, const int *, const REAL *, const REAL *, const int *, const REAL *, const int *, const REAL *, REAL *, const int *, word, word);
+void LIBRARY_CBLAS(syr2k)(int, int, int, int, int, REAL, const REAL *, int, const REAL *, int, REAL, REAL *, int);
+void VIA_FORTRAN(syr2k)(int uplo, int trans, int n, int k, REAL alpha, const REAL *a, int lda, const REAL *b, int ldb, REAL beta, REAL *c, int ldc)
+{
+    char flags[2] = {(char)uplo, (char)trans};
+    LIBRARY_FORTRAN(syr2k)(flags, flags + 1, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc, 1, 1);
+}
+void VIA_CBLAS(syr2k)(int uplo, int trans, int n, int k, REAL alpha, const REAL *a, int lda, const REAL *b, int ldb, REAL beta, REAL *c, int ldc)
+{
+    LIBRARY_CBLAS(syr2k)(COLUMN_MAJOR, flag_of_uplo(uplo), flag_of_trans(trans), n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+
+#define TRIANGULAR_LIBRARY(name)                                                                                   \
+    void LIBRARY_FORTRAN(name)(const char *, const char *, const char *, const char *, const int *, const int *, const REAL *, const REAL *, const int *, REAL *, const int *, word, word, word, word); \
+    void LIBRARY_CBLAS(name)(int, int, int, int, int, int, int, REAL, const REAL *, int, REAL *, int);             \
+    void VIA_FORTRAN(name)(int side, int uplo, int trans, int diag, int m, int n, REAL alpha, const REAL *a, int lda, REAL *b, int ldb) \
+    {                                                                                                              \
+        char flags[4] = {(char)side, (char)uplo, (char)trans, (char)diag};                                         \
+        LIBRARY_FORTRAN(name)(flags, flags + 1, flags + 2, flags + 3, &m, &n, &alpha, a, &lda, b, &ldb, 1, 1, 1, 1); \
+    }                                                                                                              \
+    void VIA_CBLAS(name)(int side, int uplo, int trans, int diag, int m, int n, REAL alpha, const REAL *a, int lda, REAL *b, int ldb) \
+    {                                                                                                              \
+        LIBRARY_CBLAS(name)(COLUMN_MAJOR, flag_of_side(side), flag_of_uplo(uplo), flag_of_trans(trans), flag_of_diag(diag), m, n, alpha, a, lda, b, ldb); \
+    }
+TRIANGULAR_LIBRARY(trmm)
+TRIANGULAR_LIBRARY(trsm)

@@ -1,0 +1,6 @@
+// All bodies and rules of one element type.
+#include "types.h"
+#include "level1.h"
+#include "level2.h"
+#include "level3.h"
+#include "rules.h"
