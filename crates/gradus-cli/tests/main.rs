@@ -2,6 +2,7 @@
 
 mod argminmax;
 mod bit_idioms;
+mod blas;
 mod c_library_state;
 mod candle;
 mod cargo_gradus;

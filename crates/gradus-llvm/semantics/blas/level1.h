@@ -29,9 +29,6 @@ INLINE int NAME(are_finite)(int n, const REAL *x, int incx)
     return finite;
 }
 
-// The product of a factor and the old contents of an output, which BLAS does not read if the factor is zero.
-INLINE REAL NAME(scaled)(REAL beta, REAL y) { return beta == 0 && !NAME(is_finite)(y) ? 0 : beta * y; }
-
 INLINE void NAME(axpy_of)(int n, REAL alpha, const REAL *x, int incx, REAL *y, int incy)
 {
     if (alpha == 0 && !NAME(are_finite)(n, x, incx))
@@ -113,7 +110,7 @@ INLINE REAL NAME(norm_scaled)(int n, const REAL *x, int incx, REAL scale)
     return sum == 0 ? 0 : SQRT(sum) / scale;
 }
 // The Euclidean norm, with a power of two as scale if the squares overflow or underflow. The derivative of
-// the norm at zero is zero.
+// the norm at zero is zero. Libraries differ for strides that are not positive: the result is NaN.
 INLINE REAL NAME(nrm2_of)(int n, const REAL *x, int incx)
 {
     REAL largest = 0;
@@ -123,7 +120,8 @@ INLINE REAL NAME(nrm2_of)(int n, const REAL *x, int incx)
         largest = size > largest ? size : largest;
     }
     REAL scale = largest > LARGE ? SHRINK : largest < SMALL ? GROW : 1;
-    return NAME(norm_scaled)(n, x, incx, scale);
+    REAL norm = NAME(norm_scaled)(n, x, incx, scale);
+    return incx > 0 ? norm : norm * (REAL)__builtin_nan("");
 }
 REAL FORTRAN(nrm2)(const int *n, const REAL *x, const int *incx) { return NAME(nrm2_of)(*n, x, *incx); }
 REAL CBLAS(nrm2)(int n, const REAL *x, int incx) { return NAME(nrm2_of)(n, x, incx); }

@@ -1,14 +1,9 @@
 // Matrix-vector operations. Products with triangular matrices and triangular solutions are level-3 routines
 // with one column.
 
-INLINE void NAME(scale_vector)(int n, REAL beta, REAL *y, int incy)
-{
-    y += first(n, incy);
-    for (int i = 0; i < n; i++)
-        y[(long)i * incy] = NAME(scaled)(beta, y[(long)i * incy]);
-}
+void CORE(scale)(int n, REAL beta, REAL *y, int incy);
 
-// Returns whether all elements of the rows `low` to `high` (exclusive) of a column are finite.
+// Returns true if a product with the factor alpha reads its operands.
 INLINE int NAME(is_read)(REAL alpha, int rows, int columns, const REAL *a, int lda, int n, const REAL *x, int incx)
 {
     if (alpha != 0)
@@ -24,7 +19,7 @@ INLINE void NAME(gemv_of)(char trans, int m, int n, REAL alpha, const REAL *a, i
     if (m <= 0 || n <= 0)
         return;
     int rows = is(trans, 'N') ? m : n, columns = is(trans, 'N') ? n : m;
-    NAME(scale_vector)(rows, beta, y, incy);
+    CORE(scale)(rows, beta, y, incy);
     if (!NAME(is_read)(alpha, m, n, a, lda, columns, x, incx))
         return;
     x += first(columns, incx);
@@ -95,7 +90,7 @@ void CBLAS(ger)(int order, int m, int n, REAL alpha, const REAL *x, int incx, co
 #define SYMMETRIC_PRODUCT(INDEX)                                                                                   \
     if (n <= 0)                                                                                                    \
         return;                                                                                                    \
-    NAME(scale_vector)(n, beta, y, incy);                                                                          \
+    CORE(scale)(n, beta, y, incy);                                                                          \
     int finite = alpha != 0 || NAME(are_finite)(n, x, incx);                                                       \
     if (alpha == 0)                                                                                                \
         for (int j = 0; j < n; j++)                                                                                \
@@ -244,7 +239,7 @@ INLINE void NAME(gbmv_of)(char trans, int m, int n, int kl, int ku, REAL alpha, 
     if (m <= 0 || n <= 0)
         return;
     int rows = is(trans, 'N') ? m : n, columns = is(trans, 'N') ? n : m;
-    NAME(scale_vector)(rows, beta, y, incy);
+    CORE(scale)(rows, beta, y, incy);
     int finite = alpha != 0 || NAME(are_finite)(columns, x, incx);
     x += first(columns, incx);
     y += first(rows, incy);

@@ -16,17 +16,26 @@ void CORE(syr2k)(int uplo, int trans, int n, int k, REAL alpha, const REAL *a, i
 #define START(uplo, j) (is(uplo, 'U') ? 0 : (j))
 #define END(uplo, j, n) (is(uplo, 'U') ? (j) + 1 : (n))
 
+// y := beta y. BLAS does not read the old contents if beta is zero.
+void BODY(CORE(scale))(int n, REAL beta, REAL *y, int incy)
+{
+    y += first(n, incy);
+    if (beta == 0)
+        for (int i = 0; i < n; i++)
+            y[(long)i * incy] = 0;
+    else
+        for (int i = 0; i < n; i++)
+            y[(long)i * incy] = beta * y[(long)i * incy];
+}
 INLINE void NAME(scale_matrix)(int m, int n, REAL beta, REAL *c, int ldc)
 {
     for (int j = 0; j < n; j++)
-        for (int i = 0; i < m; i++)
-            c[at(i, j, ldc)] = NAME(scaled)(beta, c[at(i, j, ldc)]);
+        CORE(scale)(m, beta, c + at(0, j, ldc), 1);
 }
 INLINE void NAME(scale_triangle)(int uplo, int n, REAL beta, REAL *c, int ldc)
 {
     for (int j = 0; j < n; j++)
-        for (int i = START(uplo, j); i < END(uplo, j, n); i++)
-            c[at(i, j, ldc)] = NAME(scaled)(beta, c[at(i, j, ldc)]);
+        CORE(scale)(END(uplo, j, n) - START(uplo, j), beta, c + at(START(uplo, j), j, ldc), 1);
 }
 
 void BODY(CORE(gemm))(int ta, int tb, int m, int n, int k, REAL alpha, const REAL *a, int lda, const REAL *b, int ldb, REAL beta, REAL *c, int ldc)
@@ -146,7 +155,7 @@ void BODY(CORE(trmm))(int side, int uplo, int trans, int diag, int m, int n, REA
                 REAL element = left ? OP(a, lda, trans, i, l) : OP(a, lda, trans, l, i);
                 sum += element * b[left ? at(l, o, ldb) : at(o, l, ldb)];
             }
-            b[left ? at(i, o, ldb) : at(o, i, ldb)] = NAME(scaled)(alpha, sum);
+            b[left ? at(i, o, ldb) : at(o, i, ldb)] = alpha * sum;
         }
 }
 
@@ -159,7 +168,7 @@ void BODY(CORE(trsm))(int side, int uplo, int trans, int diag, int m, int n, REA
     for (int o = 0; o < others; o++)
         for (int p = 0; p < order; p++) {
             int i = up == left ? order - 1 - p : p;
-            REAL sum = NAME(scaled)(alpha, b[left ? at(i, o, ldb) : at(o, i, ldb)]);
+            REAL sum = alpha * b[left ? at(i, o, ldb) : at(o, i, ldb)];
             int start = up == left ? i + 1 : 0, end = up == left ? order : i;
             for (int l = start; l < end; l++) {
                 REAL element = left ? OP(a, lda, trans, i, l) : OP(a, lda, trans, l, i);

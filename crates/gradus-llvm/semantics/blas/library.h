@@ -5,6 +5,15 @@
 #define LIBRARY_FORTRAN(name) JOIN(NAME(name), _)
 #define LIBRARY_CBLAS(name) JOIN(cblas_, NAME(name))
 
+#define SCALE                                                                                                      \
+    {                                                                                                              \
+        y += first(n, incy);                                                                                       \
+        for (int i = 0; i < n; i++)                                                                                \
+            y[(long)i * incy] = beta == 0 ? 0 : beta * y[(long)i * incy];                                          \
+    }
+void VIA_FORTRAN(scale)(int n, REAL beta, REAL *y, int incy) SCALE
+void VIA_CBLAS(scale)(int n, REAL beta, REAL *y, int incy) SCALE
+
 void LIBRARY_FORTRAN(gemm)(const char *, const char *, const int *, const int *, const int *, const REAL *, const REAL *, const int *, const REAL *, const int *, const REAL *, REAL *, const int *, word, word);
 void LIBRARY_CBLAS(gemm)(int, int, int, int, int, int, REAL, const REAL *, int, const REAL *, int, REAL, REAL *, int);
 void VIA_FORTRAN(gemm)(int ta, int tb, int m, int n, int k, REAL alpha, const REAL *a, int lda, const REAL *b, int ldb, REAL beta, REAL *c, int ldc)

@@ -119,21 +119,64 @@ INLINE REAL NAME(inner_read_triangle)(int uplo, int n, REAL beta, const REAL *c,
 }
 
 // C' := beta C' + beta' C.
+INLINE void NAME(add_read)(int n, REAL beta, REAL beta_tan, const REAL *y, REAL *y_tan, int incy)
+{
+    y += first(n, incy);
+    y_tan += first(n, incy);
+    for (int i = 0; i < n; i++)
+        y_tan[(long)i * incy] += beta_tan * NAME(read)(beta, y[(long)i * incy]);
+}
 INLINE void NAME(scale_tangent)(int m, int n, REAL beta, REAL beta_tan, int has_beta_tan, const REAL *c, REAL *c_tan, int ldc)
 {
-    for (int j = 0; j < n; j++)
-        for (int i = 0; i < m; i++) {
-            REAL old = NAME(scaled)(beta, c_tan[at(i, j, ldc)]);
-            c_tan[at(i, j, ldc)] = has_beta_tan ? old + beta_tan * NAME(read)(beta, c[at(i, j, ldc)]) : old;
-        }
+    for (int j = 0; j < n; j++) {
+        CORE(scale)(m, beta, c_tan + at(0, j, ldc), 1);
+        if (has_beta_tan)
+            NAME(add_read)(m, beta, beta_tan, c + at(0, j, ldc), c_tan + at(0, j, ldc), 1);
+    }
 }
 INLINE void NAME(scale_tangent_triangle)(int uplo, int n, REAL beta, REAL beta_tan, int has_beta_tan, const REAL *c, REAL *c_tan, int ldc)
 {
-    for (int j = 0; j < n; j++)
-        for (int i = START(uplo, j); i < END(uplo, j, n); i++) {
-            REAL old = NAME(scaled)(beta, c_tan[at(i, j, ldc)]);
-            c_tan[at(i, j, ldc)] = has_beta_tan ? old + beta_tan * NAME(read)(beta, c[at(i, j, ldc)]) : old;
-        }
+    for (int j = 0; j < n; j++) {
+        int start = START(uplo, j), count = END(uplo, j, n) - start;
+        CORE(scale)(count, beta, c_tan + at(start, j, ldc), 1);
+        if (has_beta_tan)
+            NAME(add_read)(count, beta, beta_tan, c + at(start, j, ldc), c_tan + at(start, j, ldc), 1);
+    }
+}
+
+// y := beta y. Parameters: 1 beta, 2 y.
+void TANGENT(scale)(int n, REAL beta, REAL beta_tan, const REAL *y, REAL *y_tan, int incy, int active)
+{
+    if (!y_tan || n <= 0)
+        return;
+    CORE(scale)(n, beta, y_tan, incy);
+    if (ACTIVE(1))
+        NAME(add_read)(n, beta, beta_tan, y, y_tan, incy);
+}
+REAL *AUGMENTED(scale)(int n, REAL beta, REAL *y, int incy, int active, int overwritten)
+{
+    REAL *tape = 0;
+    if (n > 0 && ACTIVE(1) && ACTIVE(2)) {
+        const REAL *start = y + first(n, incy);
+        tape = NAME(block)(n, 1);
+        for (int i = 0; i < n; i++)
+            tape[i] = start[(long)i * incy];
+    }
+    CORE(scale)(n, beta, y, incy);
+    return tape;
+}
+void REVERSE(scale)(int n, REAL beta, REAL *beta_adj, const REAL *y, REAL *y_adj, int incy, const REAL *tape, int active, int overwritten, int shared)
+{
+    if (!y_adj || n <= 0)
+        return;
+    if (beta_adj) {
+        REAL sum = 0;
+        const REAL *start = y_adj + first(n, incy);
+        for (int i = 0; i < n; i++)
+            sum += NAME(read)(beta, tape[i]) * start[(long)i * incy];
+        *beta_adj += sum;
+    }
+    CORE(scale)(n, beta, y_adj, incy);
 }
 
 #include "rules_products.h"

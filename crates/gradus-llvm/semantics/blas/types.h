@@ -5,8 +5,9 @@
 // compiler declares the core routines that a program needs, differentiates them by the rules in `rules.h`,
 // and defines them by calls of the program's library (`library.h`).
 //
-// A derivative with respect to a factor exists where the factor is zero. The bodies therefore multiply by
-// zero instead of branching, except for operands that are not finite: BLAS does not read them.
+// A derivative with respect to a factor exists where the factor is zero, although BLAS does not read the
+// operands then. The bodies multiply by a zero alpha, unless an operand is not finite. The core routine
+// `scale` multiplies by beta: its rules read the old contents of an output only if beta is active.
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
 #define NAME(name) JOIN(PREFIX, name)

@@ -325,7 +325,7 @@ mod tests {
             .iter()
             .filter_map(|name| name.strip_prefix(&start))
             .collect();
-        assert_eq!(cores.len(), 12);
+        assert_eq!(cores.len(), 14);
         for core in cores {
             for rule in super::RULES {
                 assert!(

@@ -7,6 +7,7 @@
 
 use crate::requests::custom_derivatives::CustomDerivatives;
 use crate::requests::library_rules::{CoreRules, LibraryRules};
+use gradus_ir::externals::BLAS_PREFIX;
 use gradus_ir::{Body, Builder, CastOp, FuncId, Unit};
 use gradus_llvm::prepare::blas::BlasRoutines;
 
@@ -31,6 +32,10 @@ pub(crate) fn apply(routines: &BlasRoutines, unit: &mut Unit, rules: &mut Custom
             continue;
         };
         if unit.functions[declared].body.is_none() {
+            let name = one.function.strip_prefix(BLAS_PREFIX);
+            let name = name.unwrap_or(&one.function).to_string();
+            unit.functions[declared].source_name = Some(name.clone());
+            unit.functions[body].source_name = Some(name);
             call_body(unit, declared, body);
             library.bodies.push(declared);
         }
