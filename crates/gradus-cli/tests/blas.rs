@@ -224,12 +224,55 @@ fn single_routines_in_blocks() {
     routines("s", Operands::Blocks);
 }
 
-/// A folder with the common header and a program.
+/// A folder with the declarations and a program.
 fn program_folder(name: &str, file: &str, source: &str) -> std::path::PathBuf {
     let at = folder(name);
-    write(&at, "common.h", include_str!("blas/common.h"));
+    write(&at, "declarations.h", include_str!("blas/common.h"));
     write(&at, file, source);
     at
+}
+
+#[test]
+fn factorisations_and_solutions() {
+    let at = folder("blas_lapack");
+    write(&at, "lapack.c", include_str!("blas/lapack.c"));
+    for (kind, real) in [("d", "double"), ("s", "float")] {
+        for level in [0, 2] {
+            let names = format!("-DREAL={real} -DROUTINE(name)={kind}##name##_");
+            let line = format!("gradus cc -O{level} {names} lapack.c -o p -lopenblas -lm");
+            runs(&at, &line, "p");
+        }
+    }
+}
+
+/// An order above the block of the Cholesky factorisation's rule.
+#[test]
+fn blocked_cholesky() {
+    let at = folder("blas_cholesky");
+    write(
+        &at,
+        "p.c",
+        "void dposv_(const char *, const int *, const int *, double *, const int *, double *, const int *, int *);
+double energy(double *a, double *b, int n, int upper) {
+    int info, one = 1;
+    double sum = 0;
+    for (int i = 0; i < n; i++)
+        a[i + i * n] += n;
+    dposv_(upper ? \"U\" : \"L\", &n, &one, a, &n, b, &n, &info);
+    for (int i = 0; i < n; i++)
+        sum += b[i] * (i + 1) + a[i * n + i];
+    return info ? -1 : sum;
+}
+",
+    );
+    for upper in [0, 1] {
+        let arguments =
+            format!("--arg a=rand(150,150) --arg b=rand(150) --arg n=150 --arg upper={upper}");
+        accepts(
+            &at,
+            &format!("check p.c -f energy {arguments} -- -O2 -lopenblas"),
+        );
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-#include "common.h"
+#include "declarations.h"
 typedef double (*dotfn)(const int *, const double *, const int *, const double *, const int *);
 static double ptr(dotfn fn, const double *x, int n) {
     int one = 1;

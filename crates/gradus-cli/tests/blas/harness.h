@@ -80,7 +80,8 @@ static void point(const char *name, int run, const Call *c, real *p) {
 
 static int check(const Row *row, int run) {
     const int is_double = sizeof(real) == 8;
-    const double step = is_double ? 1e-6 : 1e-2, close = is_double ? 1e-6 : 3e-2, near = is_double ? 1e-11 : 1e-4;
+    const double step = is_double ? 1e-6 : 1e-2, close = is_double ? 1e-6 : 3e-2,
+                 near = is_double ? 1e-11 : 1e-4;
     const char *name = strchr(row->name, ' ') + 1;
     static real start[COUNT], p[COUNT], adjoint[COUNT], direction[COUNT], tangent[COUNT];
     Call c = call_of(name, run);
@@ -114,7 +115,8 @@ static int check(const Row *row, int run) {
             printf("entry %d: difference %.9g, adjoint %.9g\n", i, difference, (double)adjoint[i]);
     }
     if (bad)
-        printf("%s: forward %.12g, reverse %.12g; %c%c%c%c%c m %d n %d k %d strides %d %d order %d factors %g %g\n",
+        printf("%s: forward %.12g, reverse %.12g; %c%c%c%c%c m %d n %d k %d strides %d %d order %d factors "
+               "%g %g\n",
                row->name, forward, reverse, c.trans, c.trans_b, c.uplo, c.diag, c.side, c.m, c.n, c.k, c.incx,
                c.incy, c.order, (double)start[0], (double)start[1]);
     return bad;

@@ -1,4 +1,4 @@
-#include "common.h"
+#include "declarations.h"
 // beta=0 with NaN in C; n=0; inactive operand; aliasing A==B; active alpha zero
 static double f(double *A, double *C, double be, int n) {
     double al = 2;

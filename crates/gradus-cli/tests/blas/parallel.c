@@ -1,4 +1,4 @@
-#include "common.h"
+#include "declarations.h"
 // shared A in a parallel loop: adjoint of A is accumulated by all iterations
 static double f(const double *A, const double *X, double *Y, int n, int m, double al) {
 #pragma omp parallel for

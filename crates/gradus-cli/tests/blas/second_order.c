@@ -1,4 +1,4 @@
-#include "common.h"
+#include "declarations.h"
 // width 3, second order
 static double f(const double *A, const double *B, double *C, double al, int n) {
     double be = 0.25;

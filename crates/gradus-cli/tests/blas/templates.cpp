@@ -1,4 +1,4 @@
-#include "common.h"
+#include "declarations.h"
 #include <vector>
 template <class T> struct Mat {
     std::vector<T> v;

@@ -37,7 +37,7 @@ pub(crate) mod vector;
 mod words;
 
 pub use crate::externals::blas::{
-    BLAS_BODY_PREFIX, BLAS_PREFIX, BlasInterface, blas_advice, blas_interface, blas_names,
+    BLAS_BODY_PREFIX, BLAS_PREFIX, BlasInterface, blas_advice, blas_interface,
 };
 pub use crate::externals::compiler_hints::{
     CompilerIntrinsic, THREAD_LOCAL_ADDRESS, VA_LIST_BYTES, VA_LIST_POINTERS,

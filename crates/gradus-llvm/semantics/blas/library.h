@@ -76,3 +76,15 @@ void VIA_CBLAS(syr2k)(int uplo, int trans, int n, int k, REAL alpha, const REAL 
     }
 TRIANGULAR_LIBRARY(trmm)
 TRIANGULAR_LIBRARY(trsm)
+
+void LIBRARY_FORTRAN(potrf)(const char *, const int *, REAL *, const int *, int *, word);
+void VIA_FORTRAN(potrf)(int uplo, int n, REAL *a, int lda, int *info)
+{
+    char flag = (char)uplo;
+    LIBRARY_FORTRAN(potrf)(&flag, &n, a, &lda, info, 1);
+}
+void LIBRARY_FORTRAN(getrf)(const int *, const int *, REAL *, const int *, int *, int *);
+void VIA_FORTRAN(getrf)(int m, int n, REAL *a, int lda, int *pivots, int *info)
+{
+    LIBRARY_FORTRAN(getrf)(&m, &n, a, &lda, pivots, info);
+}

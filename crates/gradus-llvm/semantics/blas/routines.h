@@ -3,4 +3,6 @@
 #include "level1.h"
 #include "level2.h"
 #include "level3.h"
+#include "lapack.h"
 #include "rules.h"
+#include "rules_lapack.h"
