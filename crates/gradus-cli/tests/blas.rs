@@ -227,7 +227,7 @@ fn single_routines_in_blocks() {
 /// A folder with the declarations and a program.
 fn program_folder(name: &str, file: &str, source: &str) -> std::path::PathBuf {
     let at = folder(name);
-    write(&at, "declarations.h", include_str!("blas/common.h"));
+    write(&at, "declarations.h", include_str!("blas/declarations.h"));
     write(&at, file, source);
     at
 }

@@ -2,6 +2,7 @@
 
 INLINE REAL NAME(dot_of)(int n, const REAL *x, int incx, const REAL *y, int incy)
 {
+#pragma clang fp reassociate(on)
     REAL sum = 0;
     x += first(n, incx);
     y += first(n, incy);
@@ -91,6 +92,7 @@ void CBLAS(swap)(int n, REAL *x, int incx, REAL *y, int incy) { NAME(swap_of)(n,
 
 INLINE REAL NAME(asum_of)(int n, const REAL *x, int incx)
 {
+#pragma clang fp reassociate(on)
     REAL sum = 0;
     if (incx > 0)
         for (int i = 0; i < n; i++)
@@ -102,6 +104,7 @@ REAL CBLAS(asum)(int n, const REAL *x, int incx) { return NAME(asum_of)(n, x, in
 
 INLINE REAL NAME(norm_scaled)(int n, const REAL *x, int incx, REAL scale)
 {
+#pragma clang fp reassociate(on)
     REAL sum = 0;
     for (int i = 0; i < n; i++) {
         REAL part = x[(long)i * incx] * scale;

@@ -14,7 +14,10 @@ INLINE int NAME(is_read)(REAL alpha, int rows, int columns, const REAL *a, int l
     return finite;
 }
 
-INLINE void NAME(gemv_of)(char trans, int m, int n, REAL alpha, const REAL *a, int lda, const REAL *x, int incx, REAL beta, REAL *y, int incy)
+void CORE(gemv)(int trans, int m, int n, REAL alpha, const REAL *a, int lda, const REAL *x, int incx, REAL beta, REAL *y, int incy);
+void CORE(ger)(int m, int n, REAL alpha, const REAL *x, int incx, const REAL *y, int incy, REAL *a, int lda);
+
+void BODY(CORE(gemv))(int trans, int m, int n, REAL alpha, const REAL *a, int lda, const REAL *x, int incx, REAL beta, REAL *y, int incy)
 {
     if (m <= 0 || n <= 0)
         return;
@@ -41,18 +44,18 @@ INLINE void NAME(gemv_of)(char trans, int m, int n, REAL alpha, const REAL *a, i
 }
 void FORTRAN(gemv)(const char *trans, const int *m, const int *n, const REAL *alpha, const REAL *a, const int *lda, const REAL *x, const int *incx, const REAL *beta, REAL *y, const int *incy)
 {
-    NAME(gemv_of)(*trans, *m, *n, *alpha, a, *lda, x, *incx, *beta, y, *incy);
+    CORE(gemv)(*trans, *m, *n, *alpha, a, *lda, x, *incx, *beta, y, *incy);
 }
 void CBLAS(gemv)(int order, int trans, int m, int n, REAL alpha, const REAL *a, int lda, const REAL *x, int incx, REAL beta, REAL *y, int incy)
 {
     char own = trans_of(trans);
     if (order == ROW_MAJOR)
-        NAME(gemv_of)(flip_trans(own), n, m, alpha, a, lda, x, incx, beta, y, incy);
+        CORE(gemv)(flip_trans(own), n, m, alpha, a, lda, x, incx, beta, y, incy);
     else
-        NAME(gemv_of)(own, m, n, alpha, a, lda, x, incx, beta, y, incy);
+        CORE(gemv)(own, m, n, alpha, a, lda, x, incx, beta, y, incy);
 }
 
-INLINE void NAME(ger_of)(int m, int n, REAL alpha, const REAL *x, int incx, const REAL *y, int incy, REAL *a, int lda)
+void BODY(CORE(ger))(int m, int n, REAL alpha, const REAL *x, int incx, const REAL *y, int incy, REAL *a, int lda)
 {
     if (alpha == 0 && !(NAME(are_finite)(m, x, incx) && NAME(are_finite)(n, y, incy)))
         return;
@@ -66,14 +69,14 @@ INLINE void NAME(ger_of)(int m, int n, REAL alpha, const REAL *x, int incx, cons
 }
 void FORTRAN(ger)(const int *m, const int *n, const REAL *alpha, const REAL *x, const int *incx, const REAL *y, const int *incy, REAL *a, const int *lda)
 {
-    NAME(ger_of)(*m, *n, *alpha, x, *incx, y, *incy, a, *lda);
+    CORE(ger)(*m, *n, *alpha, x, *incx, y, *incy, a, *lda);
 }
 void CBLAS(ger)(int order, int m, int n, REAL alpha, const REAL *x, int incx, const REAL *y, int incy, REAL *a, int lda)
 {
     if (order == ROW_MAJOR)
-        NAME(ger_of)(n, m, alpha, y, incy, x, incx, a, lda);
+        CORE(ger)(n, m, alpha, y, incy, x, incx, a, lda);
     else
-        NAME(ger_of)(m, n, alpha, x, incx, y, incy, a, lda);
+        CORE(ger)(m, n, alpha, x, incx, y, incy, a, lda);
 }
 
 // The storage of triangles: the index of an element (i, j) with i ≤ j (upper) or i ≥ j (lower), in a full,

@@ -14,6 +14,29 @@
 void VIA_FORTRAN(scale)(int n, REAL beta, REAL *y, int incy) SCALE
 void VIA_CBLAS(scale)(int n, REAL beta, REAL *y, int incy) SCALE
 
+void LIBRARY_FORTRAN(gemv)(const char *, const int *, const int *, const REAL *, const REAL *, const int *, const REAL *, const int *, const REAL *, REAL *, const int *, word);
+void LIBRARY_CBLAS(gemv)(int, int, int, int, REAL, const REAL *, int, const REAL *, int, REAL, REAL *, int);
+void VIA_FORTRAN(gemv)(int trans, int m, int n, REAL alpha, const REAL *a, int lda, const REAL *x, int incx, REAL beta, REAL *y, int incy)
+{
+    char flag = (char)trans;
+    LIBRARY_FORTRAN(gemv)(&flag, &m, &n, &alpha, a, &lda, x, &incx, &beta, y, &incy, 1);
+}
+void VIA_CBLAS(gemv)(int trans, int m, int n, REAL alpha, const REAL *a, int lda, const REAL *x, int incx, REAL beta, REAL *y, int incy)
+{
+    LIBRARY_CBLAS(gemv)(COLUMN_MAJOR, flag_of_trans(trans), m, n, alpha, a, lda, x, incx, beta, y, incy);
+}
+
+void LIBRARY_FORTRAN(ger)(const int *, const int *, const REAL *, const REAL *, const int *, const REAL *, const int *, REAL *, const int *);
+void LIBRARY_CBLAS(ger)(int, int, int, REAL, const REAL *, int, const REAL *, int, REAL *, int);
+void VIA_FORTRAN(ger)(int m, int n, REAL alpha, const REAL *x, int incx, const REAL *y, int incy, REAL *a, int lda)
+{
+    LIBRARY_FORTRAN(ger)(&m, &n, &alpha, x, &incx, y, &incy, a, &lda);
+}
+void VIA_CBLAS(ger)(int m, int n, REAL alpha, const REAL *x, int incx, const REAL *y, int incy, REAL *a, int lda)
+{
+    LIBRARY_CBLAS(ger)(COLUMN_MAJOR, m, n, alpha, x, incx, y, incy, a, lda);
+}
+
 void LIBRARY_FORTRAN(gemm)(const char *, const char *, const int *, const int *, const int *, const REAL *, const REAL *, const int *, const REAL *, const int *, const REAL *, REAL *, const int *, word, word);
 void LIBRARY_CBLAS(gemm)(int, int, int, int, int, int, REAL, const REAL *, int, const REAL *, int, REAL, REAL *, int);
 void VIA_FORTRAN(gemm)(int ta, int tb, int m, int n, int k, REAL alpha, const REAL *a, int lda, const REAL *b, int ldb, REAL beta, REAL *c, int ldc)

@@ -84,6 +84,7 @@ INLINE void NAME(add_product)(int ta, int tb, int m, int n, int k, REAL alpha, c
 
 INLINE REAL NAME(inner)(int m, int n, const REAL *a, int lda, const REAL *b, int ldb)
 {
+#pragma clang fp reassociate(on)
     REAL sum = 0;
     for (int j = 0; j < n; j++)
         for (int i = 0; i < m; i++)
@@ -92,6 +93,7 @@ INLINE REAL NAME(inner)(int m, int n, const REAL *a, int lda, const REAL *b, int
 }
 INLINE REAL NAME(inner_triangle)(int uplo, int n, const REAL *a, int lda, const REAL *b, int ldb)
 {
+#pragma clang fp reassociate(on)
     REAL sum = 0;
     for (int j = 0; j < n; j++)
         for (int i = START(uplo, j); i < END(uplo, j, n); i++)
@@ -179,5 +181,6 @@ void REVERSE(scale)(int n, REAL beta, REAL *beta_adj, const REAL *y, REAL *y_adj
     CORE(scale)(n, beta, y_adj, incy);
 }
 
+#include "rules_vectors.h"
 #include "rules_products.h"
 #include "rules_triangular.h"

@@ -4,7 +4,7 @@
 
 INLINE REAL NAME(failed)(REAL adjoint) { return adjoint == 0 ? 0 : (REAL)__builtin_nan(""); }
 
-#define BLOCK 64
+#define BLOCK 32
 
 // The adjoint of an unblocked Cholesky factorisation (I. Murray: Differentiation of the Cholesky
 // decomposition, 2016). The element (i, j) of a factor, j ≤ i, has the index (j, i) for an upper triangle.
@@ -12,6 +12,7 @@ INLINE REAL NAME(failed)(REAL adjoint) { return adjoint == 0 ? 0 : (REAL)__built
 #define ADJOINT(i, j) g[up ? at(j, i, ldg) : at(i, j, ldg)]
 INLINE void NAME(cholesky_block_reverse)(int up, int n, const REAL *l, int ldl, REAL *g, int ldg)
 {
+#pragma clang fp reassociate(on)
     for (int j = n - 1; j >= 0; j--) {
         REAL pivot = FACTOR(j, j), sum = ADJOINT(j, j);
         for (int i = j + 1; i < n; i++) {

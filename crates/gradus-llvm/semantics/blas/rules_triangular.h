@@ -18,6 +18,15 @@ INLINE REAL *NAME(triangle_tangent_product)(int side, int uplo, int trans, int d
 INLINE void NAME(add_to_triangle)(int side, int uplo, int trans, int diag, int m, int n, REAL factor, const REAL *g, int ldg, const REAL *b, int ldb, REAL *a_adj, int lda, int shared)
 {
     int left = is(side, 'L'), order = left ? m : n, inner = left ? n : m, plain = is(trans, 'N');
+    if (inner == 1) {
+        long row = left ? 1 : plain ? ldb : ldg, column = left ? 1 : plain ? ldg : ldb;
+        const REAL *rows = left == plain ? g : b, *columns = left == plain ? b : g;
+        for (int j = 0; j < order; j++)
+            for (int i = START(uplo, j); i < END(uplo, j, order); i++)
+                if (i != j || !is(diag, 'U'))
+                    NAME(add)(&a_adj[at(i, j, lda)], factor * rows[i * row] * columns[j * column], shared);
+        return;
+    }
     REAL *sum = NAME(block)(order, order);
     if (left == plain)
         CORE(gemm)(left ? 'N' : 'T', left ? 'T' : 'N', order, order, inner, factor, g, ldg, b, ldb, 0, sum, order);
