@@ -267,7 +267,7 @@ double energy(double *a, double *b, int n, int upper) {
     );
     for upper in [0, 1] {
         let arguments =
-            format!("--arg a=rand(150,150) --arg b=rand(150) --arg n=150 --arg upper={upper}");
+            format!("--arg a=rand(70,70) --arg b=rand(70) --arg n=70 --arg upper={upper}");
         accepts(
             &at,
             &format!("check p.c -f energy {arguments} -- -O2 -lopenblas"),

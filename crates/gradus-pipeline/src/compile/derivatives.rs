@@ -75,12 +75,14 @@ pub(super) fn add_derivatives(run: &mut Run<'_>, host: &mut Host) -> Result<(), 
     mark_program_functions(&run.request.task, &mut imported.unit);
     debug_pointee_types::declare(host, &mut imported.unit);
     let named = [symbols.as_slice(), &called_names].concat();
-    let told = prepare_for_ad(run, host, &mut imported, &named, &kept_as_calls)?;
+    let library = registrations::blas::apply(&blas, &mut imported.unit);
+    let held = [kept_as_calls, registrations::blas::routines(&blas)].concat();
+    let told = prepare_for_ad(run, host, &mut imported, &named, &held)?;
     let mut rules = match registered.apply(&mut imported.unit) {
         Ok(rules) => rules,
         Err(findings) => return run.add_diagnostics(findings),
     };
-    registrations::blas::apply(&blas, &mut imported.unit, &mut rules);
+    rules.library = library;
     let requests = collect_requests(run, host, &mut imported, &symbols, partial)?;
     let made = match worklist::differentiate_all(run, &mut imported.unit, &requests.roots, &rules) {
         Ok(made) => made,

@@ -5,10 +5,9 @@
 //! routines, for which [`LibraryRules`] has rules. The bodies are removed before the export: the primal calls the
 //! program's library.
 
-use crate::requests::custom_derivatives::CustomDerivatives;
 use crate::requests::library_rules::{CoreRules, LibraryRules};
 use gradus_ir::externals::BLAS_PREFIX;
-use gradus_ir::{Body, Builder, CastOp, FuncId, Unit};
+use gradus_ir::{Attr, AttrValue, Body, Builder, CastOp, FuncId, Unit};
 use gradus_llvm::prepare::blas::BlasRoutines;
 
 /// Returns the functions that derivatives call or read, which must be imported.
@@ -22,8 +21,14 @@ pub(crate) fn functions(routines: &BlasRoutines) -> Vec<String> {
     bodies.chain(rules).collect()
 }
 
-/// Gives the routines their bodies, and adds the rules.
-pub(crate) fn apply(routines: &BlasRoutines, unit: &mut Unit, rules: &mut CustomDerivatives) {
+/// Returns the routines and core routines, which stay calls.
+pub(crate) fn routines(routines: &BlasRoutines) -> Vec<String> {
+    let declared = routines.bodies.iter().map(|one| one.function.clone());
+    declared.collect()
+}
+
+/// Gives the routines their bodies, and returns the rules.
+pub(crate) fn apply(routines: &BlasRoutines, unit: &mut Unit) -> LibraryRules {
     let mut library = LibraryRules::default();
     for one in &routines.bodies {
         let (Some(declared), Some(body)) = (unit.function(&one.function), unit.function(&one.body))
@@ -37,6 +42,7 @@ pub(crate) fn apply(routines: &BlasRoutines, unit: &mut Unit, rules: &mut Custom
             unit.functions[declared].source_name = Some(name.clone());
             unit.functions[body].source_name = Some(name);
             call_body(unit, declared, body);
+            keep_calls(unit, declared);
             library.bodies.push(declared);
         }
     }
@@ -56,7 +62,20 @@ pub(crate) fn apply(routines: &BlasRoutines, unit: &mut Unit, rules: &mut Custom
             library.add(core, rules);
         }
     }
-    rules.library = library;
+    library
+}
+
+/// Forbids inlining of a function: its calls stay calls of the library.
+fn keep_calls(unit: &mut Unit, func: FuncId) {
+    let mut attrs = unit.attrs(unit.functions[func].attrs).clone();
+    if attrs.function("noinline").is_none() {
+        attrs.function.push(Attr {
+            name: "noinline".to_string(),
+            value: AttrValue::Flag,
+        });
+    }
+    let attrs = unit.intern_attrs(attrs);
+    unit.functions[func].attrs = attrs;
 }
 
 /// Gives a declared function a body that calls another function with the leading parameters.
