@@ -288,6 +288,22 @@ fn second_order_and_batches() {
 }
 
 #[test]
+fn other_programs() {
+    for (name, source) in [
+        ("failed", include_str!("blas/failed.c")),
+        ("split", include_str!("blas/split.c")),
+        ("registered", include_str!("blas/registered.c")),
+        ("second_lapack", include_str!("blas/second_order_lapack.c")),
+    ] {
+        let at = program_folder(&format!("blas_{name}"), "p.c", source);
+        for level in [0, 2] {
+            let line = format!("gradus cc -O{level} p.c -o p -lopenblas -lm");
+            runs(&at, &line, "p");
+        }
+    }
+}
+
+#[test]
 fn unread_outputs_inactive_and_equal_operands() {
     let at = program_folder("blas_operands", "p.c", include_str!("blas/operands.c"));
     for level in 0..4 {

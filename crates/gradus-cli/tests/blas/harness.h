@@ -125,7 +125,7 @@ static int check(const Row *row, int run) {
 static int check_all(const Row *rows, int count) {
     int bad = 0;
     for (int at = 0; at < count; at++)
-        for (int run = 0; run < 30; run++)
+        for (int run = 0; run < 21; run++)
             bad += check(&rows[at], run);
     return bad != 0;
 }
