@@ -113,19 +113,20 @@ void CBLAS(ger)(int order, int m, int n, REAL alpha, const REAL *x, int incx, co
         y[(long)j * incy] += alpha * sum;                                                                          \
     }
 
-INLINE void NAME(symv_of)(char uplo, int n, REAL alpha, const REAL *a, int lda, const REAL *x, int incx, REAL beta, REAL *y, int incy)
+void CORE(symv)(int uplo, int n, REAL alpha, const REAL *a, int lda, const REAL *x, int incx, REAL beta, REAL *y, int incy);
+void BODY(CORE(symv))(int uplo, int n, REAL alpha, const REAL *a, int lda, const REAL *x, int incx, REAL beta, REAL *y, int incy)
 {
     int k = n;
     SYMMETRIC_PRODUCT(FULL)
 }
 void FORTRAN(symv)(const char *uplo, const int *n, const REAL *alpha, const REAL *a, const int *lda, const REAL *x, const int *incx, const REAL *beta, REAL *y, const int *incy)
 {
-    NAME(symv_of)(*uplo, *n, *alpha, a, *lda, x, *incx, *beta, y, *incy);
+    CORE(symv)(*uplo, *n, *alpha, a, *lda, x, *incx, *beta, y, *incy);
 }
 void CBLAS(symv)(int order, int uplo, int n, REAL alpha, const REAL *a, int lda, const REAL *x, int incx, REAL beta, REAL *y, int incy)
 {
     char own = order == ROW_MAJOR ? flip_uplo(uplo_of(uplo)) : uplo_of(uplo);
-    NAME(symv_of)(own, n, alpha, a, lda, x, incx, beta, y, incy);
+    CORE(symv)(own, n, alpha, a, lda, x, incx, beta, y, incy);
 }
 
 INLINE void NAME(sbmv_of)(char uplo, int n, int k, REAL alpha, const REAL *a, int lda, const REAL *x, int incx, REAL beta, REAL *y, int incy)

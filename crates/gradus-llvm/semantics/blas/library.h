@@ -26,6 +26,18 @@ void VIA_CBLAS(gemv)(int trans, int m, int n, REAL alpha, const REAL *a, int lda
     LIBRARY_CBLAS(gemv)(COLUMN_MAJOR, flag_of_trans(trans), m, n, alpha, a, lda, x, incx, beta, y, incy);
 }
 
+void LIBRARY_FORTRAN(symv)(const char *, const int *, const REAL *, const REAL *, const int *, const REAL *, const int *, const REAL *, REAL *, const int *, word);
+void LIBRARY_CBLAS(symv)(int, int, int, REAL, const REAL *, int, const REAL *, int, REAL, REAL *, int);
+void VIA_FORTRAN(symv)(int uplo, int n, REAL alpha, const REAL *a, int lda, const REAL *x, int incx, REAL beta, REAL *y, int incy)
+{
+    char flag = (char)uplo;
+    LIBRARY_FORTRAN(symv)(&flag, &n, &alpha, a, &lda, x, &incx, &beta, y, &incy, 1);
+}
+void VIA_CBLAS(symv)(int uplo, int n, REAL alpha, const REAL *a, int lda, const REAL *x, int incx, REAL beta, REAL *y, int incy)
+{
+    LIBRARY_CBLAS(symv)(COLUMN_MAJOR, flag_of_uplo(uplo), n, alpha, a, lda, x, incx, beta, y, incy);
+}
+
 void LIBRARY_FORTRAN(ger)(const int *, const int *, const REAL *, const REAL *, const int *, const REAL *, const int *, REAL *, const int *);
 void LIBRARY_CBLAS(ger)(int, int, int, REAL, const REAL *, int, const REAL *, int, REAL *, int);
 void VIA_FORTRAN(ger)(int m, int n, REAL alpha, const REAL *x, int incx, const REAL *y, int incy, REAL *a, int lda)

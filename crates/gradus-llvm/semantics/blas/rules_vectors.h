@@ -1,4 +1,4 @@
-// Rules of the products of a general matrix and a vector, and of the rank-one update.
+// Rules of the products of a matrix and a vector, and of the rank-one update.
 
 INLINE void NAME(copy_vector)(int n, const REAL *x, int incx, REAL *to)
 {
@@ -174,5 +174,91 @@ void REVERSE(ger)(int m, int n, REAL alpha, REAL *alpha_adj, const REAL *x, REAL
     if (y_adj)
         NAME(add_matrix_vector)('T', m, n, alpha, a_adj, lda, old_x, incx_old, y_adj, incy, shared);
 }
+#undef KEEPS_X
+#undef KEEPS_Y
+
+// y := alpha A x + beta y for a symmetric A. Parameters: 2 alpha, 3 A, 5 x, 7 beta, 8 y.
+void TANGENT(symv)(int uplo, int n, REAL alpha, REAL alpha_tan, const REAL *a, const REAL *a_tan, int lda, const REAL *x, const REAL *x_tan, int incx, REAL beta, REAL beta_tan, REAL *y, REAL *y_tan, int incy, int active)
+{
+    if (!y_tan || n <= 0)
+        return;
+    CORE(scale)(n, beta, y_tan, incy);
+    if (ACTIVE(7))
+        NAME(add_read)(n, beta, beta_tan, y, y_tan, incy);
+    if (ACTIVE(2))
+        CORE(symv)(uplo, n, alpha_tan, a, lda, x, incx, 1, y_tan, incy);
+    if (a_tan)
+        CORE(symv)(uplo, n, alpha, a_tan, lda, x, incx, 1, y_tan, incy);
+    if (x_tan)
+        CORE(symv)(uplo, n, alpha, a, lda, x_tan, incx, 1, y_tan, incy);
+}
+
+#define KEEPS_A (ACTIVE(8) && OVERWRITTEN(3) && (ACTIVE(2) || ACTIVE(5)))
+#define KEEPS_X (ACTIVE(8) && OVERWRITTEN(5) && (ACTIVE(2) || ACTIVE(3)))
+#define KEEPS_Y (ACTIVE(8) && ACTIVE(7))
+
+REAL *AUGMENTED(symv)(int uplo, int n, REAL alpha, const REAL *a, int lda, const REAL *x, int incx, REAL beta, REAL *y, int incy, int active, int overwritten)
+{
+    REAL *tape = 0;
+    if (n > 0) {
+        word of_a = KEEPS_A ? (word)n * n : 0, of_x = KEEPS_X ? n : 0, of_y = KEEPS_Y ? n : 0;
+        if (of_a + of_x + of_y > 0)
+            tape = malloc((of_a + of_x + of_y) * sizeof *tape);
+        if (of_a > 0)
+            NAME(copy_matrix)(n, n, a, lda, tape);
+        if (of_x > 0)
+            NAME(copy_vector)(n, x, incx, tape + of_a);
+        if (of_y > 0)
+            NAME(copy_vector)(n, y, incy, tape + of_a + of_x);
+    }
+    CORE(symv)(uplo, n, alpha, a, lda, x, incx, beta, y, incy);
+    return tape;
+}
+
+void REVERSE(symv)(int uplo, int n, REAL alpha, REAL *alpha_adj, const REAL *a, REAL *a_adj, int lda, const REAL *x, REAL *x_adj, int incx, REAL beta, REAL *beta_adj, const REAL *y, REAL *y_adj, int incy, const REAL *tape, int active, int overwritten, int shared)
+{
+    if (!y_adj || n <= 0)
+        return;
+    word of_a = KEEPS_A ? (word)n * n : 0, of_x = KEEPS_X ? n : 0;
+    int la = of_a > 0 ? n : lda, incx_old = of_x > 0 ? 1 : incx;
+    const REAL *old_a = of_a > 0 ? tape : a, *old_x = of_x > 0 ? tape + of_a : x;
+    REAL *g = NAME(block)(n, 1);
+    NAME(copy_vector)(n, y_adj, incy, g);
+    if (alpha_adj) {
+        REAL *product = NAME(block)(n, 1);
+        CORE(symv)(uplo, n, 1, old_a, la, old_x, incx_old, 0, product, 1);
+        *alpha_adj += NAME(inner_vector)(n, product, g, 1);
+        free(product);
+    }
+    if (beta_adj) {
+        const REAL *old_y = tape + of_a + of_x;
+        REAL sum = 0;
+        for (int i = 0; i < n; i++)
+            sum += NAME(read)(beta, old_y[i]) * g[i];
+        *beta_adj += sum;
+    }
+    if (a_adj) {
+        // An element off the diagonal occurs twice in A.
+        REAL *v = NAME(block)(n, 1);
+        NAME(copy_vector)(n, old_x, incx_old, v);
+        for (int j = 0; j < n; j++) {
+            REAL of_g = alpha * v[j], of_v = alpha * g[j];
+            for (int i = START(uplo, j); i < END(uplo, j, n); i++)
+                NAME(add)(&a_adj[at(i, j, lda)], i == j ? of_g * g[i] : of_g * g[i] + of_v * v[i], shared);
+        }
+        free(v);
+    }
+    if (x_adj && shared) {
+        REAL *sum = NAME(block)(n, 1);
+        CORE(symv)(uplo, n, alpha, old_a, la, g, 1, 0, sum, 1);
+        NAME(add_vector)(n, sum, x_adj, incx, 1);
+        free(sum);
+    } else if (x_adj) {
+        CORE(symv)(uplo, n, alpha, old_a, la, g, 1, 1, x_adj, incx);
+    }
+    free(g);
+    CORE(scale)(n, beta, y_adj, incy);
+}
+#undef KEEPS_A
 #undef KEEPS_X
 #undef KEEPS_Y

@@ -326,7 +326,7 @@ mod tests {
             .iter()
             .filter_map(|name| name.strip_prefix(&start))
             .collect();
-        assert_eq!(cores.len(), 22);
+        assert_eq!(cores.len(), 24);
         for core in cores {
             for rule in super::RULES {
                 assert!(
