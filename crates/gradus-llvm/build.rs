@@ -35,32 +35,51 @@ fn main() {
         .compile("gradus_llvm_shim");
 }
 
-/// Compiles the bodies of library functions to bitcode, without any optimisation: the compiler specialises
-/// the bodies first. Floating-point code has no contraction and no `errno`; addresses and accesses carry no
-/// assumptions about objects and types.
+/// Compiles the bodies of library functions to bitcode. The bodies of flang's functions are not optimised: the
+/// compiler specialises them first. Floating-point code has no contraction and no `errno`; addresses and
+/// accesses carry no assumptions about objects and types.
 fn compile_semantics(clang: &Path) {
     println!("cargo::rerun-if-changed=semantics");
+    let unoptimised = [
+        "-O2",
+        "-Xclang",
+        "-disable-llvm-passes",
+        "-Xclang",
+        "-disable-lifetime-markers",
+    ];
+    let plain = [
+        "-O1",
+        "-fno-vectorize",
+        "-fno-slp-vectorize",
+        "-fno-unroll-loops",
+        // Copies stay loops over numbers, whose types are known.
+        "-fno-builtin",
+    ];
+    compile_bodies(clang, "flang_rt", &unoptimised);
+    compile_bodies(clang, "blas", &plain);
+    compile_bodies(clang, "blas_library", &plain);
+}
+
+/// Compiles `semantics/NAME.c` to `NAME.bc`.
+fn compile_bodies(clang: &Path, name: &str, options: &[&str]) {
     let out = std::env::var_os("OUT_DIR")
         .map(PathBuf::from)
         .unwrap_or_default();
+    let source = format!("semantics/{name}.c");
     let status = Command::new(clang)
-        .args(["-std=c23", "-Wall", "-Werror", "-c", "-emit-llvm", "-O2"])
-        .args([
-            "-Xclang",
-            "-disable-llvm-passes",
-            "-Xclang",
-            "-disable-lifetime-markers",
-        ])
+        .args(["-std=c23", "-Wall", "-Werror", "-Wno-unused-function"])
+        .args(["-c", "-emit-llvm"])
+        .args(options)
         .args(["-fno-strict-aliasing", "-fwrapv-pointer"])
         .args(["-ffp-contract=off", "-fno-math-errno"])
-        .args(["semantics/flang_rt.c", "-o"])
-        .arg(out.join("flang_rt.bc"))
+        .args([&source, "-o"])
+        .arg(out.join(format!("{name}.bc")))
         .status();
     match status {
         Ok(status) if status.success() => {}
-        Ok(_) => panic!("{} cannot compile semantics/flang_rt.c", clang.display()),
+        Ok(_) => panic!("{} cannot compile {source}", clang.display()),
         Err(why) => panic!(
-            "Gradus needs clang 22 to compile semantics/flang_rt.c, but {} does not start: {why}",
+            "Gradus needs clang 22 to compile {source}, but {} does not start: {why}",
             clang.display()
         ),
     }

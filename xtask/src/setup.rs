@@ -72,6 +72,15 @@ const NEEDS: &[Need] = &[
         present: || Path::new("/usr/include/eigen3/Eigen/Dense").is_file(),
     },
     Need {
+        package: "libopenblas-dev",
+        purpose: "OpenBLAS; tests differentiate programs that call BLAS",
+        present: || {
+            let folders = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu"];
+            let present = |folder: &&str| Path::new(folder).join("libopenblas.so").exists();
+            folders.iter().any(|folder| present(&folder))
+        },
+    },
+    Need {
         package: "python3-venv",
         purpose: "virtual environments; the tests of the Python package run in one",
         present: || {

@@ -3,6 +3,7 @@
 mod address_words;
 mod argminmax;
 mod bit_idioms;
+mod blas;
 mod c_library_state;
 mod candle;
 mod cargo_gradus;

@@ -74,6 +74,15 @@ pub enum AlternatingMemory {
     Caller,
 }
 
+/// Integers that hold addresses (Note [Address words] in gradus-analysis).
+#[derive(Debug, Default)]
+struct AddressWords {
+    /// Terms and results of arithmetic.
+    values: HashSet<Value>,
+    /// Stores of integers to words that may hold an address at another time.
+    clears: HashSet<Op>,
+}
+
 /// Facts about one body, read by tape plan, forward pass and reverse pass.
 pub struct BodyFacts<'a> {
     /// The primal.
@@ -87,10 +96,7 @@ pub struct BodyFacts<'a> {
     float_bit_ranges: HashMap<Value, Vec<FloatBitRange>>,
     aggregate_floats: HashMap<Value, Vec<FloatBitRange>>,
     pointer_bit_ranges: HashSet<Value>,
-    /// Integers that hold addresses and take part in arithmetic.
-    address_words: HashSet<Value>,
-    /// Stores of integers to words that may hold an address at another time.
-    address_word_clears: HashSet<Op>,
+    address_words: AddressWords,
     shadowed_globals: HashSet<GlobalId>,
     stable_loads: HashSet<Op>,
     clobbered_loads: HashMap<Op, overwritten_loads::Clobber>,
@@ -196,11 +202,11 @@ impl BodyFacts<'_> {
     }
     /// Returns true for an integer that holds an address and takes part in arithmetic.
     pub fn is_address_word(&self, value: Value) -> bool {
-        self.address_words.contains(&value)
+        self.address_words.values.contains(&value)
     }
     /// Returns true for a store of an integer to a word that may hold an address at another time.
     pub fn clears_address_word(&self, op: Op) -> bool {
-        self.address_word_clears.contains(&op)
+        self.address_words.clears.contains(&op)
     }
     /// Returns whose memory a store writes that holds floats and pointers at different times; `None` for other memory.
     pub fn alternating_memory(&self, op: Op) -> Option<AlternatingMemory> {

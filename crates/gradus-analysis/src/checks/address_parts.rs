@@ -147,6 +147,7 @@ impl AddressSearch<'_, '_> {
         let words = variant.facts.words;
         self.reaches(value, |step| {
             let Some(op) = body.def_op(step) else {
+                // Not an error: a parameter or a constant is no result of arithmetic.
                 return false;
             };
             let is_opaque = match body.kind(op) {

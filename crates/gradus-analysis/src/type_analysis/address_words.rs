@@ -45,6 +45,7 @@ pub(crate) fn address_terms(
     op: Op,
 ) -> SmallVec<[Value; 2]> {
     let OpKind::Binary(binary) = *body.kind(op) else {
+        // Not an error: the op is no arithmetic.
         return SmallVec::new();
     };
     let is_address = |value: &Value| may_hold_address(unit, memory, (func, *value), body);

@@ -13,6 +13,7 @@
 //! - Each name's id has effects.
 //! - A function that is inactive by nature writes no memory that may hold floats.
 
+mod blas;
 mod compiler_hints;
 mod complex;
 mod differentiation;
@@ -35,6 +36,9 @@ mod threads;
 pub(crate) mod vector;
 mod words;
 
+pub use crate::externals::blas::{
+    BLAS_BODY_PREFIX, BLAS_PREFIX, BlasInterface, blas_advice, blas_interface,
+};
 pub use crate::externals::compiler_hints::{
     CompilerIntrinsic, THREAD_LOCAL_ADDRESS, VA_LIST_BYTES, VA_LIST_POINTERS,
 };

@@ -1,6 +1,7 @@
 //! LLVM passes and rewrites before import.
 
 pub(crate) mod aligned_addresses;
+pub mod blas;
 pub(crate) mod closed_program;
 pub(crate) mod constructs;
 pub(crate) mod dynamic_cast;

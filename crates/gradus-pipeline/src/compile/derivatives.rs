@@ -50,18 +50,24 @@ pub(super) fn add_derivatives(run: &mut Run<'_>, host: &mut Host) -> Result<(), 
         Ok(registered) => registered,
         Err(findings) => return run.add_diagnostics(findings),
     };
+    let kept_as_calls = registered.functions_kept_as_calls();
     host.metadata_strings_to_globals(&calls::is_interface_name);
     host.make_declaration(&|name| marker_named(name).is_some());
     host.rename_static(DERIVED_PREFIX);
     run.value_or_stop(host.write_out_fortran())?;
     save_original_bodies(run, host);
+    let is_registered = |name: &str| kept_as_calls.iter().any(|kept| kept == name);
+    let blas = run.value_or_stop(host.link_blas(&is_registered))?;
     run.value_or_stop(host.write_out_nodes())?;
     run.value_or_stop(host.write_out_casts())?;
     host.expand_variadic_functions();
     host.specialize_std_function();
     run.is_serial = request.options.device.is_none() && import::is_serial(host);
-    let called_names = registered.derivative_functions();
-    let kept_as_calls = registered.functions_kept_as_calls();
+    let called_names = [
+        registered.derivative_functions(),
+        registrations::blas::functions(&blas),
+    ]
+    .concat();
     optimize_before_import(run, host, &symbols, &called_names, &kept_as_calls)?;
     let mut imported = run.pass(&import::PASS, |run| {
         import_differentiated(run, host, &symbols, &called_names)
@@ -69,11 +75,14 @@ pub(super) fn add_derivatives(run: &mut Run<'_>, host: &mut Host) -> Result<(), 
     mark_program_functions(&run.request.task, &mut imported.unit);
     debug_pointee_types::declare(host, &mut imported.unit);
     let named = [symbols.as_slice(), &called_names].concat();
-    let told = prepare_for_ad(run, host, &mut imported, &named, &kept_as_calls)?;
-    let rules = match registered.apply(&mut imported.unit) {
+    let library = registrations::blas::apply(&blas, &mut imported.unit);
+    let held = [kept_as_calls, registrations::blas::routines(&blas)].concat();
+    let told = prepare_for_ad(run, host, &mut imported, &named, &held)?;
+    let mut rules = match registered.apply(&mut imported.unit) {
         Ok(rules) => rules,
         Err(findings) => return run.add_diagnostics(findings),
     };
+    rules.library = library;
     let requests = collect_requests(run, host, &mut imported, &symbols, partial)?;
     let made = match worklist::differentiate_all(run, &mut imported.unit, &requests.roots, &rules) {
         Ok(made) => made,
@@ -103,7 +112,7 @@ pub(super) fn add_derivatives(run: &mut Run<'_>, host: &mut Host) -> Result<(), 
     }
     split_functions(run, &mut imported.unit, &mut functions)?;
     run.pass(&export::PASS, |run| {
-        export_derivatives(run, host, &imported.unit, &requests, &functions)
+        export_derivatives(run, host, &imported.unit, &requests, &functions, &blas)
     })
 }
 

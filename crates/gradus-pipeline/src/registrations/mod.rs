@@ -5,6 +5,7 @@
 //! import, [`Registrations::apply`] adds the registrations to the unit and returns the rules queried by the
 //! worklist ([`crate::requests::custom_derivatives`]).
 
+pub(crate) mod blas;
 mod contradictions;
 mod marks;
 

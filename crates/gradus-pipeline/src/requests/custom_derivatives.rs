@@ -9,6 +9,7 @@
 
 use super::abi::leaves;
 use super::calls::frame_memory;
+use super::library_rules::LibraryRules;
 use gradus_ad::{
     ArgActivity, Mode, ResultActivity, SignaturePart, SignatureParts, Variant, begin_variant,
     call_variant, carries_float, end_variant,
@@ -34,6 +35,8 @@ pub(crate) struct CustomDerivatives {
     pub derivatives: HashMap<FuncId, FuncId>,
     /// Functions with a body for analyses only.
     pub opaque: Vec<FuncId>,
+    /// Rules of library functions.
+    pub library: LibraryRules,
 }
 
 /// A variant that calls registered functions: the function, and the required variants.
@@ -45,6 +48,7 @@ impl CustomDerivatives {
         self.gradients.contains_key(&func)
             || self.derivatives.contains_key(&func)
             || self.opaque.contains(&func)
+            || self.library.bodies.contains(&func)
     }
     /// Emits a variant of a registered function; `None` without a registration.
     ///
@@ -74,7 +78,7 @@ impl CustomDerivatives {
 
     /// Removes the bodies for analyses.
     pub(crate) fn remove_opaque_bodies(&self, unit: &mut Unit) {
-        for &func in &self.opaque {
+        for &func in self.opaque.iter().chain(&self.library.bodies) {
             unit.functions[func].body = None;
         }
     }

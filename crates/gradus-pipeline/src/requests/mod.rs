@@ -14,6 +14,7 @@ pub(crate) mod custom_derivatives;
 pub(crate) mod grad;
 pub(crate) mod header;
 pub(crate) mod in_kernels;
+pub(crate) mod library_rules;
 pub(crate) mod symbol_lookup;
 
 use gradus_ad::{Mode, Variant};

@@ -58,11 +58,17 @@ fn variants(
         let function = &unit.functions[variant.func];
         let name = function.display_name();
         run.begin_subject(name, next, work.len());
-        let derived = match rules.make(unit, &variant) {
+        let own = match rules.library.make(unit, &variant) {
+            // The rules add atomically if required.
+            Some(func) => Some(Ok(thunk_record((func, Vec::new()), false))),
             // Adds in the program's own code are plain.
-            Some(made) => made
-                .map(|made| thunk_record(made, true))
-                .map_err(|finding| vec![finding]),
+            None => rules.make(unit, &variant).map(|made| {
+                made.map(|made| thunk_record(made, true))
+                    .map_err(|finding| vec![finding])
+            }),
+        };
+        let derived = match own {
+            Some(made) => made,
             // The root itself is the requested variant.
             None => match caps.replacement_for(unit, &variant).filter(|_| next > 1) {
                 Some(general) => {

@@ -8,6 +8,7 @@ use crate::{GradTask, Task};
 use gradus_analysis::Stage;
 use gradus_ir::{Code, Diagnostic, FuncId, Linkage, Symbol, Unit};
 use gradus_llvm::Host;
+use gradus_llvm::prepare::blas::BlasRoutines;
 
 /// The row of the pass.
 pub(crate) const PASS: StagePass = StagePass {
@@ -40,6 +41,7 @@ pub(crate) fn export_derivatives(
     unit: &Unit,
     requests: &Requests,
     functions: &[FuncId],
+    blas: &BlasRoutines,
 ) -> Result<(), Stop> {
     let broken = functions
         .iter()
@@ -55,6 +57,7 @@ pub(crate) fn export_derivatives(
         .map(|func| unit.functions[*func].name.as_str())
         .collect();
     host.restore_originals(&changed);
+    run.value_or_stop(host.define_blas_cores(blas))?;
     run.value_or_stop(host.verify())?;
     let used = host.drop_unused(&calls::is_interface_name);
     if let (false, Some(name)) = (requests.has_deferred_calls, used.first()) {

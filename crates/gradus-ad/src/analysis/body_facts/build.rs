@@ -1,7 +1,7 @@
 //! Construction of the fact tables: runs the analyses once, and one walk over the body per table.
 
 use super::invertible_inductions::find_invertible;
-use super::{AlternatingMemory, BodyFacts, FloatBitRange, PlanChoices};
+use super::{AddressWords, AlternatingMemory, BodyFacts, FloatBitRange, PlanChoices};
 use crate::Options;
 use crate::analysis::program_facts::ProgramFacts;
 use crate::emit::masked_ops::match_masked_access;
@@ -53,8 +53,7 @@ impl<'a> FactsBuilder<'a> {
             float_bit_ranges: HashMap::new(),
             aggregate_floats: HashMap::new(),
             pointer_bit_ranges: HashSet::new(),
-            address_words: HashSet::new(),
-            address_word_clears: HashSet::new(),
+            address_words: AddressWords::default(),
             shadowed_globals: self.find_shadowed_globals(body),
             stable_loads: HashSet::new(),
             clobbered_loads: HashMap::new(),
@@ -217,7 +216,7 @@ impl<'a> FactsBuilder<'a> {
             }
             let words = &self.closure.memory_cells;
             if words.is_address_word(self.unit, facts.body, self.variant.func, value) {
-                facts.address_words.insert(value);
+                facts.address_words.values.insert(value);
             }
             if !floats.is_empty() {
                 facts.float_bit_ranges.insert(value, floats);
@@ -293,7 +292,7 @@ impl<'a> FactsBuilder<'a> {
             && !is_planted(Mutant::AddressWordKeepsShadow)
             && targets.any(|place| cells.may_be_address_word(memory, *place))
         {
-            facts.address_word_clears.insert(op);
+            facts.address_words.clears.insert(op);
         }
     }
 

@@ -11,7 +11,7 @@ use crate::checks::unknown_callee::flang_advice::flang_advice;
 use crate::memory::value_accesses::{ValueAccess, value_accesses};
 use crate::points_to::alias_sets::{AliasSetId, MemoryOrigin};
 use crate::view::View;
-use gradus_ir::externals::{ExternalFn, is_thread_function};
+use gradus_ir::externals::{ExternalFn, blas_advice, is_thread_function};
 use gradus_ir::{AttrValue, Body, Code, Diagnostic, FuncId, Linkage, Op, Unit};
 use std::collections::HashSet;
 
@@ -290,7 +290,7 @@ fn diagnostic(
         ),
         Some(name) => (
             format!("`{name}` has no body in this program"),
-            flang_advice(name).unwrap_or_else(|| format!(
+            flang_advice(name).or_else(|| blas_advice(name)).unwrap_or_else(|| format!(
                 "compile the file that defines `{name}` together with this one, make the variable `static`, or declare by `GRADUS_INACTIVE({name})` that `{name}` modifies no active memory"
             )),
         ),

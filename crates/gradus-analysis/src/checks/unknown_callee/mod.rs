@@ -12,7 +12,7 @@ use crate::checks::unshadowed_stores::Destination;
 use crate::checks::unsupported_control::is_strict_float_function;
 use crate::checks::variant::{CallFacts, VariantFacts};
 use flang_advice::flang_advice;
-use gradus_ir::externals::{ExternalFn, SystemFn, may_be_user_defined};
+use gradus_ir::externals::{ExternalFn, SystemFn, blas_advice, may_be_user_defined};
 use gradus_ir::{Code, Diagnostic, FuncId, TypeId, Value};
 
 /// Refuses active values in memory from a function that may be an allocator.
@@ -85,7 +85,7 @@ fn unknown_derivative(variant: &VariantFacts<'_>, call: &CallFacts, callee: Func
         "`{name}` works on active values and has no known derivative"
     ));
     let symbol = &unit.functions[callee].name;
-    if let Some(help) = flang_advice(symbol) {
+    if let Some(help) = flang_advice(symbol).or_else(|| blas_advice(symbol)) {
         return error.help(help);
     }
     let or = match may_be_user_defined(symbol) {

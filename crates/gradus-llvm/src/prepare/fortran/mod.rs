@@ -21,6 +21,8 @@ mod specialise;
 mod transformational;
 mod type_info;
 
+pub(crate) use specialise::remove_target_attributes;
+
 use crate::host::module::Host;
 use gradus_ir::Diagnostic;
 use llvm_sys::prelude::LLVMModuleRef;

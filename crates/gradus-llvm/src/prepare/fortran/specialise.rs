@@ -310,7 +310,7 @@ unsafe fn add_table(module: LLVMModuleRef, contents: LLVMValueRef) -> LLVMValueR
 
 /// Removes the string attributes of a function: the processor that the build script compiled for would
 /// forbid inlining into the program's functions.
-unsafe fn remove_target_attributes(function: LLVMValueRef) {
+pub(crate) unsafe fn remove_target_attributes(function: LLVMValueRef) {
     const FUNCTION: LLVMAttributeIndex = LLVMAttributeFunctionIndex;
     unsafe {
         let count = LLVMGetAttributeCountAtIndex(function, FUNCTION) as usize;
