@@ -87,9 +87,10 @@ fn phase(random: &mut Random, kind: &mut Words) -> String {
         .to_string();
     }
     let (body, next) = match *kind {
-        Words::Addresses => match random.below(7) {
+        Words::Addresses => match random.below(8) {
             0 => ("w[i] -= (W)y;".into(), Words::Distances),
             1 => ("w[i] |= i & 7;".into(), Words::Tagged),
+            5 => (format!("w[i] = 8 * ({place});"), Words::Distances),
             2 => (
                 "w[i] = (W)y + (w[i] + 8 - (W)y) % 64;".into(),
                 Words::Addresses,
