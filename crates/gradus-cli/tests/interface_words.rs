@@ -2,7 +2,9 @@
 //! at the user's line. No word is dropped, in any form in which it reaches the compiler.
 
 use crate::support::{folder, gradus, refuses, text, write};
-use gradus_ir::externals::{AttributeMeaning, KEYWORDS, Keyword, KeywordKind, Support};
+use gradus_ir::externals::{
+    AttributeMeaning, CallRewrite, KEYWORDS, Keyword, KeywordKind, Support,
+};
 use std::path::Path;
 use std::process::Command;
 
@@ -135,6 +137,24 @@ fn program(word: &Keyword) -> String {
                 _ => panic!("no program for {name}"),
             }
         }
+        (KeywordKind::Rewrite(CallRewrite::Drop), name) => format!(
+            "void {name}(void *, ...);\nAPART static double hinted(double *x) {{ {name}(x, 8L, 0L); return *x * *x; }}\n{}",
+            main("__enzyme_autodiff_v((void *)hinted, &x, &d); NEAR(d, 6); NEAR(hinted(&x), 9);")
+        ),
+        (KeywordKind::Rewrite(CallRewrite::FirstArgument), name) => format!(
+            "unsigned long {name}(unsigned long, unsigned long);\n\
+             APART static double power(double x) {{ double r = 1; for (unsigned long i = 0, n = {name}(3, 0); i < n; i++) r *= x; return r; }}\n{}",
+            main("NEAR(__enzyme_autodiff((void *)power, 3.0), 27); NEAR(power(3.0), 27);")
+        ),
+        (KeywordKind::Rewrite(CallRewrite::Inactive), name) => format!(
+            "double {name}(void *, ...);\nAPART static double half(double x) {{ return x / 2; }}\n\
+             APART static double called(double x) {{ return x * x + {name}((void *)half, x); }}\n{}",
+            main("NEAR(__enzyme_autodiff((void *)called, 3.0), 6); NEAR(called(3.0), 10.5);")
+        ),
+        (KeywordKind::Macro, name) => format!(
+            "#ifndef {name}\n#error {name} is not defined\n#endif\n{}",
+            main("NEAR(__enzyme_autodiff((void *)f, 3.0), 6);")
+        ),
         (KeywordKind::Marker(_), "const") => {
             declared("__enzyme_autodiff_v((void *)g, enzyme_const, &x); NEAR(d, 0);")
         }
@@ -169,7 +189,7 @@ fn program(word: &Keyword) -> String {
         }
         (
             KeywordKind::Marker(_),
-            "active_return" | "runtime_activity" | "noret" | "strong_zero",
+            "active_return" | "runtime_activity" | "noret" | "strong_zero" | "nocache",
         ) => declared(&format!(
             "__enzyme_autodiff_v((void *)g, enzyme_{}, &x, &d); NEAR(d, 6);",
             word.keyword
@@ -284,11 +304,10 @@ fn refused_program(word: &Keyword) -> (String, String) {
             format!("#include <enzyme/enzyme>\n{f}{main}"),
             "enzyme/enzyme".to_string(),
         ),
-        KeywordKind::Macro => (
-            format!("#ifndef {name}\n#error {name} is not defined\n#endif\n{f}{main}"),
-            name.to_string(),
-        ),
-        KeywordKind::Metadata(_) | KeywordKind::Option => panic!("no program for {name}"),
+        KeywordKind::Metadata(_)
+        | KeywordKind::Option
+        | KeywordKind::Macro
+        | KeywordKind::Rewrite(_) => panic!("no program for {name}"),
     }
 }
 
@@ -314,7 +333,8 @@ fn walk(test: &str, is_kind: fn(KeywordKind) -> bool) {
 
 #[test]
 fn every_call_is_right_or_refused_by_its_name() {
-    walk("words_calls", |means| matches!(means, KeywordKind::Call(_)));
+    let is_call = |means| matches!(means, KeywordKind::Call(_) | KeywordKind::Rewrite(_));
+    walk("words_calls", is_call);
 }
 
 #[test]

@@ -63,6 +63,7 @@ mod report;
 mod returned_allocations;
 mod returned_shadows;
 mod retyped_memory;
+mod rewritten_calls;
 mod robust;
 mod run_time_activity;
 mod run_time_words;

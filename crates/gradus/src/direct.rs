@@ -21,6 +21,14 @@ use std::process::{Command, Stdio};
 /// The macro by which sources detect Gradus: `gradus/parallel.h` tests it.
 pub(crate) const GRADUS_MACRO: &str = "__GRADUS__=1";
 
+/// The macros of all sources: Gradus, and the version of the call interface.
+pub(crate) const MACROS: [&str; 4] = [
+    GRADUS_MACRO,
+    "ENZYME_VERSION_MAJOR=0",
+    "ENZYME_VERSION_MINOR=0",
+    "ENZYME_VERSION_PATCH=200",
+];
+
 /// Options with a value in the next word.
 const WITH_VALUE: [&str; 8] = [
     "-D",
@@ -155,10 +163,10 @@ impl Line {
 
     /// Returns the compiler's arguments without outputs.
     fn compilation(&self) -> Vec<String> {
-        let macro_word = format!("-D{GRADUS_MACRO}");
-        let first = ["-c".to_string(), macro_word].into_iter();
+        let macros = MACROS.iter().map(|name| format!("-D{name}"));
         let source = self.source.display().to_string();
-        first
+        std::iter::once("-c".to_string())
+            .chain(macros)
             .chain(self.args.iter().cloned())
             .chain([source])
             .collect()

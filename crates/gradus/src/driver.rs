@@ -10,7 +10,7 @@
 use crate::clang_jobs;
 use crate::clang_jobs::Job;
 use crate::compilation::{self, DebugDetail, SplitCompilation};
-use crate::direct::{self, GRADUS_MACRO};
+use crate::direct::{self, MACROS};
 use crate::files::{self, Scratch};
 use crate::module_scan::{calls_openmp, has_interface_symbol, has_markers};
 use crate::objects::fat_objects::{self, CarriedModule};
@@ -105,7 +105,8 @@ fn run(
     if only_asked || !plan.ok || !plan.jobs.iter().any(ours) {
         let mut args = args.to_vec();
         if plan.ok && plan.jobs.iter().any(reads_source) {
-            args.insert(0, format!("-D{GRADUS_MACRO}"));
+            let macros = MACROS.iter().map(|name| format!("-D{name}"));
+            args.splice(0..0, macros);
         }
         let whole = Job {
             program: compiler,
@@ -142,7 +143,7 @@ fn run(
         waiting: Vec::new(),
     };
     for job in plan.jobs.iter_mut().filter(|job| reads_source(job)) {
-        define_gradus_macro(job);
+        define_macros(job);
     }
     for (at, job) in plan.jobs.iter().enumerate() {
         let before = session.driven.diagnostics.len();
@@ -172,10 +173,10 @@ fn reads_source(job: &Job) -> bool {
     ours && !device && matches!(job.value("-x"), Some("c" | "c++"))
 }
 
-fn define_gradus_macro(job: &mut Job) {
+fn define_macros(job: &mut Job) {
     let at = job.args.len().min(1);
-    let words = ["-D", GRADUS_MACRO].map(String::from);
-    job.args.splice(at..at, words);
+    let words = MACROS.iter().flat_map(|name| ["-D", name]);
+    job.args.splice(at..at, words.map(String::from));
 }
 
 /// Returns true if a compilation emits LLVM IR.

@@ -1,7 +1,7 @@
 //! Differentiation requests: calls recognised by a substring of the callee's name, in Fortran by the whole
 //! name.
 
-use super::words::{KEYWORDS, KeywordKind};
+use super::words::{CallRewrite, KEYWORDS, KeywordKind};
 
 /// The mode of a differentiation request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -51,4 +51,19 @@ pub fn differentiation_call(name: &str) -> Option<Entry> {
     let mut whole = FORTRAN.iter().copied().filter(|(key, _)| name == *key);
     let (name, mode) = rows.next().or_else(|| whole.next())?;
     Some(Entry { mode, name })
+}
+
+/// Returns the word and the meaning of a call of function `name` that stands for other code; `None` for other functions.
+pub fn call_rewrite(name: &str) -> Option<(&'static str, CallRewrite)> {
+    let (_, tail) = name
+        .split_once("__enzyme_")
+        .or_else(|| name.split_once("__gradus_"))?;
+    KEYWORDS.iter().find_map(|row| match row.kind {
+        KeywordKind::Rewrite(how) => {
+            let word = row.keyword.strip_prefix("__enzyme_").unwrap_or(row.keyword);
+            let rest = tail.strip_prefix(word)?;
+            (!rest.starts_with(char::is_lowercase)).then_some((row.keyword, how))
+        }
+        _ => None,
+    })
 }

@@ -107,7 +107,7 @@ fn is_gradus_call(symbol: &str) -> bool {
         let word = row.keyword.strip_prefix("__enzyme_");
         let tail = word.and_then(|word| rest.strip_prefix(word));
         let ends = tail.is_some_and(|tail| !tail.starts_with(char::is_lowercase));
-        matches!(row.kind, KeywordKind::Call(_)) && ends
+        matches!(row.kind, KeywordKind::Call(_) | KeywordKind::Rewrite(_)) && ends
     };
     KEYWORDS.iter().any(is_word)
 }

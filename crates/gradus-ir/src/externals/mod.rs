@@ -44,7 +44,7 @@ pub use crate::externals::compiler_hints::{
 };
 pub use crate::externals::parallel_intrinsics::ParallelIntrinsic;
 pub use complex::ComplexFn;
-pub use differentiation::{Entry, EntryMode, differentiation_call};
+pub use differentiation::{Entry, EntryMode, call_rewrite, differentiation_call};
 pub use effects::{Effects, MemoryClasses};
 pub use exceptions::ExceptionFn;
 pub use gpu::{
@@ -68,7 +68,9 @@ pub use system::{
 pub use text::TextFn;
 pub use threads::{is_signal_function, is_thread_function};
 pub use vector::{MaskedFn, ReduceFn};
-pub use words::{AttributeMeaning, KEYWORDS, Keyword, KeywordKind, Marker, Registration, Support};
+pub use words::{
+    AttributeMeaning, CallRewrite, KEYWORDS, Keyword, KeywordKind, Marker, Registration, Support,
+};
 
 use std::collections::HashMap;
 use std::sync::LazyLock;

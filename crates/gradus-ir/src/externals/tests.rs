@@ -182,7 +182,11 @@ fn keyword_page() -> String {
          exist with both prefixes, `enzyme_` and `gradus_`, unless the table states the prefix.\n",
     );
     let kinds: [(&str, fn(KeywordKind) -> bool, &str); 6] = [
-        ("Calls", |u| matches!(u, KeywordKind::Call(_)), ""),
+        (
+            "Calls",
+            |u| matches!(u, KeywordKind::Call(_) | KeywordKind::Rewrite(_)),
+            "",
+        ),
         (
             "Markers",
             |u| matches!(u, KeywordKind::Marker(_)),

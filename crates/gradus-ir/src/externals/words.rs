@@ -115,11 +115,24 @@ pub enum AttributeMeaning {
     Unsupported,
 }
 
+/// The code that a call of the interface stands for, in the primal and in derivatives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CallRewrite {
+    /// None: the call is a hint.
+    Drop,
+    /// The first argument.
+    FirstArgument,
+    /// A call of the first argument with the other arguments, without a derivative.
+    Inactive,
+}
+
 /// The kind of a keyword, with the meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KeywordKind {
     /// A call, recognised by a substring of the callee's name.
     Call(EntryMode),
+    /// A call that stands for other code, recognised by a substring of the callee's name.
+    Rewrite(CallRewrite),
     /// A global variable, recognised by a substring of the name.
     Registration(Registration),
     /// A marker.
@@ -167,6 +180,8 @@ impl Keyword {
         match self.kind {
             KeywordKind::Call(VirtualReverse | Batch | ForwardSplit | Other) => Support::Refused,
             KeywordKind::Call(_) => Support::Honoured,
+            KeywordKind::Rewrite(CallRewrite::Drop) => Support::Hint,
+            KeywordKind::Rewrite(_) => Support::Honoured,
             KeywordKind::Registration(Registration::Unsupported) => Support::Refused,
             KeywordKind::Registration(Registration::Hint) => Support::Hint,
             KeywordKind::Registration(_) => Support::Honoured,
@@ -178,7 +193,8 @@ impl Keyword {
             KeywordKind::Attribute(AttributeMeaning::Hint)
             | KeywordKind::Metadata(AttributeMeaning::Hint) => Support::Hint,
             KeywordKind::Attribute(_) | KeywordKind::Metadata(_) => Support::Honoured,
-            KeywordKind::Hook | KeywordKind::Header | KeywordKind::Macro => Support::Refused,
+            KeywordKind::Macro => Support::Honoured,
+            KeywordKind::Hook | KeywordKind::Header => Support::Refused,
             KeywordKind::Option => Support::Hint,
         }
     }
@@ -193,6 +209,9 @@ const fn word(word: &'static str, means: KeywordKind, says: &'static str) -> Key
 }
 const fn call(name: &'static str, mode: EntryMode, says: &'static str) -> Keyword {
     word(name, KeywordKind::Call(mode), says)
+}
+const fn rewritten(name: &'static str, how: CallRewrite, says: &'static str) -> Keyword {
+    word(name, KeywordKind::Rewrite(how), says)
 }
 const fn marker(name: &'static str, meaning: Marker, says: &'static str) -> Keyword {
     word(name, KeywordKind::Marker(meaning), says)
@@ -340,35 +359,39 @@ pub const KEYWORDS: &[Keyword] = &[
     ),
     call("__enzyme_product", EntryMode::Other, "sparse derivatives"),
     call("__enzyme_sum", EntryMode::Other, "sparse derivatives"),
-    call("__enzyme_iter", EntryMode::Other, "iterations of a loop"),
-    call(
+    rewritten(
+        "__enzyme_iter",
+        CallRewrite::FirstArgument,
+        "number of iterations; the second argument is 0",
+    ),
+    rewritten(
         "__enzyme_call_inactive",
-        EntryMode::Other,
-        "inactive call; use `enzyme_inactive` on the function",
+        CallRewrite::Inactive,
+        "calls a function without a derivative",
     ),
     call(
         "__enzyme_ignore_derivatives",
         EntryMode::Other,
         "value without a derivative",
     ),
-    call(
+    rewritten(
         "__enzyme_float",
-        EntryMode::Other,
+        CallRewrite::Drop,
         "type of memory; Gradus infers types",
     ),
-    call(
+    rewritten(
         "__enzyme_double",
-        EntryMode::Other,
+        CallRewrite::Drop,
         "type of memory; Gradus infers types",
     ),
-    call(
+    rewritten(
         "__enzyme_integer",
-        EntryMode::Other,
+        CallRewrite::Drop,
         "type of memory; Gradus infers types",
     ),
-    call(
+    rewritten(
         "__enzyme_pointer",
-        EntryMode::Other,
+        CallRewrite::Drop,
         "type of memory; Gradus infers types",
     ),
     call(
@@ -390,10 +413,10 @@ pub const KEYWORDS: &[Keyword] = &[
         EntryMode::Other,
         "shadows of variables",
     ),
-    call(
+    rewritten(
         "__enzyme_ptr_size_hint",
-        EntryMode::Other,
-        "size of a pointee in bytes",
+        CallRewrite::Drop,
+        "size of a pointee in bytes; Gradus infers sizes",
     ),
     registration(
         "register_gradient",
@@ -531,8 +554,9 @@ pub const KEYWORDS: &[Keyword] = &[
     no_marker("duplikelihood", "probabilistic programs"),
     no_marker("observations", "probabilistic programs"),
     no_marker("context", "shadows of variables"),
-    no_marker(
+    marker(
         "nocache",
+        Marker::NoEffect,
         "contents of the tape; Gradus chooses the saved values",
     ),
     no_marker("scheme", "checkpointed loops"),
@@ -711,7 +735,17 @@ pub const KEYWORDS: &[Keyword] = &[
     word(
         "ENZYME_VERSION_MAJOR",
         KeywordKind::Macro,
-        "Enzyme's version macros; not defined",
+        "version of the interface, 0; defined by `gradus cc` and `gradus c++`",
+    ),
+    word(
+        "ENZYME_VERSION_MINOR",
+        KeywordKind::Macro,
+        "version of the interface, 0; defined by `gradus cc` and `gradus c++`",
+    ),
+    word(
+        "ENZYME_VERSION_PATCH",
+        KeywordKind::Macro,
+        "version of the interface, 200; defined by `gradus cc` and `gradus c++`",
     ),
     word(
         "-fpass-plugin=…",

@@ -9,6 +9,7 @@ pub(crate) mod fortran;
 pub mod global_registrations;
 pub(crate) mod inlining;
 mod integer_addresses;
+mod interface_calls;
 pub(crate) mod libstdcxx_containers;
 pub(crate) mod libstdcxx_vectors;
 pub mod marks;

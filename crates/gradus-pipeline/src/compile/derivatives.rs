@@ -36,6 +36,7 @@ pub(super) fn add_derivatives(run: &mut Run<'_>, host: &mut Host) -> Result<(), 
         Task::Calls(task) => (&[], task.partial),
         Task::List | Task::RestructureAll => return Ok(()),
     };
+    run.add_diagnostics(host.rewrite_interface_calls())?;
     let symbols = match resolve(host, named) {
         Ok(symbols) => symbols,
         Err(findings) => return run.add_diagnostics(findings),

@@ -185,10 +185,10 @@ fn registrations(file: &object::File<'_>) -> Vec<(String, BTreeSet<String>)> {
     found.collect()
 }
 
-/// Returns true if a module's symbol table has a differentiation call.
+/// Returns true if a module's symbol table has a call of the interface.
 pub(crate) fn asks_for_derivatives(bitcode: &[u8]) -> bool {
     KEYWORDS.iter().any(|row| match row.kind {
-        KeywordKind::Call(_) => holds(bitcode, row.keyword.as_bytes()),
+        KeywordKind::Call(_) | KeywordKind::Rewrite(_) => holds(bitcode, row.keyword.as_bytes()),
         _ => false,
     })
 }
