@@ -283,7 +283,7 @@ fn the_guard_of_the_manual_works() {
 fn calls_of_either_prefix_are_refused_by_name() {
     for name in [
         "__gradus_batch",
-        "__gradus_float",
+        "__gradus_shadow",
         "__gradus_truncate_mem_func",
     ] {
         let program = format!(
