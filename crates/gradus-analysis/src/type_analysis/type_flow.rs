@@ -362,19 +362,35 @@ impl TypeMap {
     }
     /// Marks cells as integers if integer accesses without bit ranges use them as numbers or are too short
     /// for floats. A similar access to a cell with floats marks the value as conflicting.
+    ///
+    /// A value in the program's own memory that all accesses use as an integer is a number, too: `m = n` and a call that
+    /// reads `m` as a number make the caller's `n` a number. The cells that such values come from are marked in turn.
     pub(super) fn mark_integers(&mut self, memory: &AliasSets, equations: &[Equation]) {
+        while self.mark_integers_once(memory, equations) {}
+        self.follow_copies(memory, full_flow(memory));
+    }
+    /// Returns true if a value is newly known as a number.
+    fn mark_integers_once(&mut self, memory: &AliasSets, equations: &[Equation]) -> bool {
+        let mut news = false;
         for equation in equations {
-            let Equation::Access {
-                node,
-                place,
-                tagged,
-                ..
-            } = *equation
-            else {
-                continue;
+            let (node, place, tagged) = match *equation {
+                Equation::Access {
+                    node,
+                    place,
+                    tagged,
+                    ..
+                } => (node, place, tagged),
+                Equation::Link(link) => {
+                    news |= self.nodes.join(link);
+                    continue;
+                }
+                Equation::Address { .. } => continue,
             };
             if !self.nodes.lanes(node).is_empty() {
                 continue;
+            }
+            if self.is_own_integer(memory, place) {
+                news |= self.nodes.set_integral(node);
             }
             let number = self.nodes.is_integral(node) || self.nodes.bits(node) < 32;
             if tagged.has_integer() || number {
@@ -383,6 +399,10 @@ impl TypeMap {
                 self.nodes.mark_conflicting(node);
             }
         }
-        self.follow_copies(memory, full_flow(memory));
+        news
+    }
+    /// Returns true if accesses see an integer and nothing else in a cell of the program's own memory.
+    fn is_own_integer(&self, memory: &AliasSets, place: CellRef) -> bool {
+        !self.is_visible(place.class) && self.type_at(memory, place) == CellType::INTEGER
     }
 }
