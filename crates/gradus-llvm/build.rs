@@ -7,6 +7,7 @@ fn main() {
     println!("cargo::rerun-if-changed=src/host/shim.cpp");
     println!("cargo::rerun-if-changed=src/host/pristine_bodies.cpp");
     println!("cargo::rerun-if-changed=src/prepare/unroll_local_arrays.cpp");
+    println!("cargo::rerun-if-changed=src/prepare/computed_gotos.cpp");
     println!("cargo::rerun-if-changed=src/prepare/internal_procedures.cpp");
     println!("cargo::rerun-if-changed=src/prepare/plain_addresses.cpp");
     println!("cargo::rerun-if-changed=src/prepare/shared_addresses.cpp");
@@ -20,6 +21,7 @@ fn main() {
         .file("src/host/shim.cpp")
         .file("src/host/pristine_bodies.cpp")
         .file("src/prepare/unroll_local_arrays.cpp")
+        .file("src/prepare/computed_gotos.cpp")
         .file("src/prepare/internal_procedures.cpp")
         .file("src/prepare/plain_addresses.cpp")
         .file("src/prepare/shared_addresses.cpp")

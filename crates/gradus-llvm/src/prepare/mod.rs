@@ -3,6 +3,7 @@
 pub(crate) mod aligned_addresses;
 pub mod blas;
 pub(crate) mod closed_program;
+mod computed_gotos;
 pub(crate) mod constructs;
 pub(crate) mod dynamic_cast;
 pub(crate) mod fortran;

@@ -56,6 +56,7 @@ pub(super) fn add_derivatives(run: &mut Run<'_>, host: &mut Host) -> Result<(), 
     host.make_declaration(&|name| marker_named(name).is_some());
     host.rename_static(DERIVED_PREFIX);
     run.value_or_stop(host.write_out_fortran())?;
+    host.expand_computed_gotos();
     save_original_bodies(run, host);
     let is_registered = |name: &str| kept_as_calls.iter().any(|kept| kept == name);
     let blas = run.value_or_stop(host.link_blas(&is_registered))?;
