@@ -53,7 +53,7 @@ pub use variant::{
 use crate::analysis::body_facts::{FactsBuilder, PlanChoices};
 use crate::context::inputs::Inputs;
 use gradus_ir::externals::VARIABLE_PREFIX;
-use gradus_ir::{Code, Diagnostic, FuncId, Severity, SourceSpan, Unit};
+use gradus_ir::{Code, Diagnostic, FuncId, GlobalId, Severity, SourceSpan, Unit};
 use std::collections::HashSet;
 
 /// Options of differentiation. Every fact or choice that an optimisation rests on can be switched off.
@@ -245,16 +245,14 @@ fn build_variant(
             unit, variant, options, make_facts,
         )?,
     };
-    let cleared = shadow::globals::cleared(unit, closure, variant)?;
-    let led = shadow::global_pointers::collect(unit, closure, variant)?;
-    let kept = shadow::pointer_witness::collect_checked_pointers(unit, closure, variant)?;
-    check_global_initialization(unit, variant, (&cleared, &led, &kept))?;
+    let globals = GlobalShadows::collect(unit, closure, variant)?;
     let (mut needs, mut findings) = (Vec::new(), Vec::new());
     let mut inputs = Inputs {
         facts: &facts,
-        cleared: &cleared,
-        global_pointers: &led,
-        checked_pointers: &kept,
+        cleared: &globals.cleared,
+        global_pointers: &globals.rebound,
+        checked_pointers: &globals.checked,
+        owned_blocks: &globals.owned,
         variant,
         options,
         needs: &mut needs,
@@ -288,24 +286,52 @@ fn build_variant(
     })
 }
 
+/// The shadows of global variables that a derivative sets at its start.
+struct GlobalShadows {
+    cleared: Vec<shadow::globals::ClearedShadow>,
+    rebound: Vec<shadow::global_pointers::GlobalPointerShadow>,
+    checked: Vec<shadow::pointer_witness::StridedPointers>,
+    owned: Vec<shadow::owned_blocks::OwnedShadow>,
+}
+
+impl GlobalShadows {
+    fn collect(
+        unit: &Unit,
+        closure: &ProgramFacts,
+        variant: &Variant,
+    ) -> Result<GlobalShadows, Vec<Diagnostic>> {
+        let owned = shadow::owned_blocks::collect(unit, closure, variant)?;
+        let found = GlobalShadows {
+            cleared: shadow::globals::cleared(unit, closure, variant)?,
+            rebound: shadow::global_pointers::collect(unit, closure, variant)?,
+            checked: shadow::pointer_witness::collect_checked_pointers(
+                unit, closure, variant, &owned,
+            )?,
+            owned,
+        };
+        check_global_initialization(unit, variant, found.globals())?;
+        Ok(found)
+    }
+
+    fn globals(&self) -> impl Iterator<Item = GlobalId> {
+        let cleared = self.cleared.iter().map(|one| one.global);
+        let rebound = self.rebound.iter().map(|one| one.global);
+        let checked = self.checked.iter().map(|one| one.global);
+        let owned = self.owned.iter().map(|one| one.global);
+        cleared.chain(rebound).chain(checked).chain(owned)
+    }
+}
+
 /// Checks that a derivative may begin by setting shadows of global variables. Such a derivative is refused if
 /// the threads of a kernel run it.
 fn check_global_initialization(
     unit: &Unit,
     variant: &Variant,
-    (cleared, led, kept): (
-        &[shadow::globals::ClearedShadow],
-        &[shadow::global_pointers::GlobalPointerShadow],
-        &[shadow::pointer_witness::StridedPointers],
-    ),
+    mut set: impl Iterator<Item = GlobalId>,
 ) -> Result<(), Vec<Diagnostic>> {
-    let cleared = cleared.iter().map(|one| one.global);
-    let kept = kept.iter().map(|one| one.global);
-    let first = cleared
-        .chain(led.iter().map(|one| one.global))
-        .chain(kept)
-        .next();
-    let shared = first.filter(|_| variant.concurrent && variant.outermost);
+    let shared = set
+        .next()
+        .filter(|_| variant.concurrent && variant.outermost);
     let Some(global) = shared else {
         // Not an error: no kernel runs the derivative, or the derivative sets no shadow.
         return Ok(());

@@ -72,6 +72,7 @@ pub use crate::checks::{CHECKS, Check};
 pub use crate::graph::min_cut::{
     FLOW_SINK, FLOW_SOURCE, FlowNetwork, INFINITE_CAPACITY, VertexNetwork,
 };
+pub use crate::lifetime::owned_blocks::owned_blocks;
 pub use crate::loops::access_ranges::{AccessRanges, BaseRange, Bound, BoundId, Condition};
 pub use crate::loops::affine::{Affine, AffineTerm, affine};
 pub use crate::loops::runtime_checks::Disjointness;

@@ -71,8 +71,8 @@ pub use scalar_table::{BinaryOp, BinaryRow, CastOp, CastRow, NumberFormat};
 pub use text::{OpPrinter, parse, print, print_function};
 pub use types::{FloatKind, Type, TypeTable};
 pub use unit::{
-    AddressEscapes, FactsVersion, Function, Global, Initializer, Linkage, Location, Relocation,
-    Symbol, Unit,
+    AddressEscapes, FactsVersion, Function, Global, Initializer, Linkage, Location, OwnedBlock,
+    OwnedBlockSize, Relocation, Symbol, Unit,
 };
 pub use verify::{Rule, verify, verify_function};
 

@@ -115,6 +115,28 @@ pub struct Global {
     pub derived_from: Option<GlobalId>,
 }
 
+/// A pointer in a variable that is null or the start of a heap block, between any two calls of the program's functions. No
+/// other pointer from before a call leads to the block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnedBlock {
+    /// The offset of the pointer in the variable.
+    pub offset_bytes: u64,
+    /// The size of the block.
+    pub size: OwnedBlockSize,
+}
+
+/// The size of the block of an [`OwnedBlock`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OwnedBlockSize {
+    /// The size that `malloc_usable_size` returns.
+    Usable,
+    /// The size by the array descriptor (flang's `CFI_cdesc_t`) that starts with the pointer.
+    Descriptor {
+        /// The number of dimensions.
+        rank: u8,
+    },
+}
+
 /// The escape summary of a variable over the whole module, including functions that were not imported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AddressEscapes {
@@ -178,6 +200,8 @@ pub struct Unit {
     pub(crate) user_declared: HashMap<FuncId, crate::externals::ExternalInfo>,
     /// Pointer variables in which the program stores fresh blocks only.
     pub(crate) fresh_block_pointers: HashSet<GlobalId>,
+    /// The blocks that variables own.
+    pub(crate) owned_blocks: HashMap<GlobalId, Vec<OwnedBlock>>,
     /// Escape summaries of variables.
     pub(crate) address_escapes: HashMap<GlobalId, AddressEscapes>,
     /// Functions of the program with the name of an external function in the table.

@@ -3,10 +3,11 @@
 
 use crate::variant::{ArgActivity, ResultActivity};
 use gradus_analysis::{
-    Activity, AliasSets, Analyses, CallGraph, Effects, MemoryActivity, ShadowState, TbaaConflicts,
-    TornWrites, TypeMap, request_findings,
+    Activity, AliasSetId, AliasSets, Analyses, CallGraph, Effects, MemoryActivity, ShadowState,
+    TbaaConflicts, TornWrites, TypeMap, request_findings,
 };
 use gradus_ir::{Diagnostic, FuncId, GlobalId, Severity, Unit};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 /// The function to differentiate, with the activity of arguments and result.
@@ -106,6 +107,12 @@ impl ProgramFacts {
     pub(crate) fn holds_pointers(&self, global: GlobalId) -> bool {
         let place = self.memory.global(global);
         place.is_some_and(|place| self.memory_cells.types_of_set(place.class).has_pointer())
+    }
+
+    /// Returns the alias sets of blocks that variables own ([`gradus_analysis::owned_blocks`]).
+    pub(crate) fn owned_blocks(&self, unit: &Unit) -> BTreeSet<AliasSetId> {
+        let is_freed = |class| self.classes.is_always_freed(class);
+        gradus_analysis::owned_blocks(self.view(unit), is_freed)
     }
 
     pub(crate) fn view<'a>(&'a self, unit: &'a Unit) -> gradus_analysis::View<'a> {

@@ -6,6 +6,7 @@ use crate::Options;
 use crate::analysis::body_facts::BodyFacts;
 use crate::shadow::global_pointers::GlobalPointerShadow;
 use crate::shadow::globals::ClearedShadow;
+use crate::shadow::owned_blocks::OwnedShadow;
 use crate::shadow::pointer_witness::StridedPointers;
 use crate::variant::Variant;
 use gradus_ir::Diagnostic;
@@ -20,6 +21,8 @@ pub(crate) struct Inputs<'a, 'f> {
     pub global_pointers: &'a [GlobalPointerShadow],
     /// Pointers that are compared with their witnesses.
     pub checked_pointers: &'a [StridedPointers],
+    /// Owning pointers in global variables whose blocks get a shadow at the start.
+    pub owned_blocks: &'a [OwnedShadow],
     /// The derivative.
     pub variant: &'a Variant,
     /// Options of differentiation.

@@ -79,6 +79,7 @@ fn make_plan(
         cleared: &[],
         global_pointers: &[],
         checked_pointers: &[],
+        owned_blocks: &[],
         variant,
         options,
         needs: &mut needs,

@@ -17,7 +17,7 @@ use crate::forward::recompute_loops::recompute_iteration;
 use crate::forward::{ForwardPass, TapeWriter};
 use crate::reverse::emit_reverse_pass;
 use crate::reverse::restore::Replay;
-use crate::shadow::{descriptors, global_pointers, globals, pointer_witness};
+use crate::shadow::{descriptors, global_pointers, globals, owned_blocks, pointer_witness};
 use crate::tape::layout::{TapeLayout, block_bytes};
 use crate::tape::plan::TapePlan;
 use crate::tape::{segments, tag};
@@ -37,11 +37,12 @@ pub(crate) fn derive<'u>(
     globals::clear(&mut out, inputs.variant, inputs.cleared);
     pointer_witness::reset_stale_shadows(&mut out, inputs.variant, inputs.checked_pointers);
     global_pointers::rebind(&mut out, inputs.variant, inputs.global_pointers);
+    let owned = owned_blocks::allocate(&mut out, (inputs.variant, &signature), inputs.owned_blocks);
     descriptors::compare(&mut out, inputs.variant, &signature, inputs.facts.body);
     match inputs.variant.mode {
         Mode::Augmented => augmented(&mut out, inputs, &signature, plan),
         Mode::Reverse => build_reverse(&mut out, inputs, &signature, plan),
-        Mode::Combined | Mode::Forward => combined(&mut out, inputs, &signature, plan),
+        Mode::Combined | Mode::Forward => combined(&mut out, inputs, (&signature, plan), &owned),
     }
     out
 }
@@ -49,8 +50,8 @@ pub(crate) fn derive<'u>(
 fn combined(
     out: &mut DerivativeBuilder<'_>,
     inputs: &mut Inputs<'_, '_>,
-    signature: &Signature,
-    plan: &TapePlan,
+    (signature, plan): (&Signature, &TapePlan),
+    owned: &[Value],
 ) {
     let block = TapeLayout::needs_block(plan).then(|| prepare_block(out, inputs, signature, plan));
     let layout = match block {
@@ -84,6 +85,7 @@ fn combined(
         recompute_iteration,
     };
     let parts = emit_reverse_pass(out, inputs, signature, replay);
+    owned_blocks::release(out, inputs.variant, inputs.owned_blocks, owned);
     if let Some(block) = block {
         let free = gradus_edit::declare_free(out.unit);
         out.build().call(free, &[block]);

@@ -22,6 +22,7 @@ use crate::analysis::forward_value::Node;
 use crate::context::inputs::Inputs;
 use crate::emit::builder::{DerivativeBuilder, Lanes, MemorySpace, pack};
 use crate::shadow::constants::shadow_constant;
+use crate::shadow::owned_blocks;
 use crate::tape::plan::missing_value_error;
 use crate::variant::{Mode, ParamRole, Signature, Variant};
 use gradus_ir::{Diagnostic, Flags, Op, OpKind, Region, Type, TypeId, Unit, Value};
@@ -354,6 +355,7 @@ pub(crate) fn forward_mode<'u>(
         inputs.checked_pointers,
     );
     crate::shadow::global_pointers::rebind(&mut out, inputs.variant, inputs.global_pointers);
+    let owned = owned_blocks::allocate(&mut out, (inputs.variant, &signature), inputs.owned_blocks);
     crate::shadow::descriptors::compare(&mut out, inputs.variant, &signature, inputs.facts.body);
     let mut pass = ForwardPass::new(
         inputs.facts,
@@ -370,6 +372,7 @@ pub(crate) fn forward_mode<'u>(
         inputs.variant,
         inputs.checked_pointers,
     );
+    owned_blocks::release(&mut out, inputs.variant, inputs.owned_blocks, &owned);
     let mut values = Vec::new();
     for (role, ty) in &signature.results {
         let value = match *role {

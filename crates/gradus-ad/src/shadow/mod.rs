@@ -6,6 +6,7 @@ pub(crate) mod global_pointers;
 pub(crate) mod globals;
 pub(crate) mod indirect_calls;
 pub(crate) mod integer_words;
+pub(crate) mod owned_blocks;
 pub(crate) mod pointer_witness;
 pub(crate) mod reverse_copy;
 pub(crate) mod tangent_ops;

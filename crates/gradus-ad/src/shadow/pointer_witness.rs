@@ -16,6 +16,7 @@ use crate::emit::builder::{DerivativeBuilder, MemorySpace};
 use crate::shadow::constants::{shadow_global, witness_global};
 use crate::shadow::global_pointers::has_shadow;
 use crate::shadow::globals::address;
+use crate::shadow::owned_blocks::OwnedShadow;
 use crate::variant::{Mode, Variant};
 use gradus_analysis::{CellRef, MemoryOrigin};
 use gradus_ir::{BinaryOp, Code, Diagnostic, GlobalId, IntPredicate, Unit, Value};
@@ -31,7 +32,8 @@ pub(crate) struct StridedPointers {
     count: u64,
 }
 
-/// Returns the pointers that a variant compares with their witnesses.
+/// Returns the pointers that a variant compares with their witnesses. The blocks of owning pointers get shadows at each
+/// start.
 ///
 /// # Errors
 /// GRD0033: a variable whose pointers lie at too many uneven distances.
@@ -39,13 +41,15 @@ pub(crate) fn collect_checked_pointers(
     unit: &Unit,
     closure: &ProgramFacts,
     variant: &Variant,
+    owned: &[OwnedShadow],
 ) -> Result<Vec<StridedPointers>, Vec<Diagnostic>> {
     let mut list = Vec::new();
     if !variant.outermost || variant.mode == Mode::Reverse {
         return Ok(list);
     }
     for &global in closure.closure.globals() {
-        let offsets = checked_pointer_offsets(unit, closure, global);
+        let mut offsets = checked_pointer_offsets(unit, closure, global);
+        offsets.retain(|offset| !owned.iter().any(|cell| cell.is_at(global, *offset)));
         let stretches = group_into_ranges(global, &offsets);
         if stretches.len() > RANGES_MAX {
             return Err(vec![too_many_ranges_error(unit, global)]);

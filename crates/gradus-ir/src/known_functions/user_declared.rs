@@ -6,7 +6,7 @@
 use crate::externals::{
     Effects, ExceptionFn, ExternalFn, ExternalInfo, INACTIVE, INDEX, MemoryFn, exceptions,
 };
-use crate::{AddressEscapes, FuncId, GlobalId, Unit};
+use crate::{AddressEscapes, FuncId, GlobalId, OwnedBlock, Unit};
 
 impl Unit {
     /// States that `func` computes the external function `name`. Returns whether the table has `name` with a
@@ -50,6 +50,15 @@ impl Unit {
     /// Returns whether a pointer variable holds only null and fresh blocks.
     pub fn holds_only_fresh_blocks(&self, global: GlobalId) -> bool {
         self.fresh_block_pointers.contains(&global)
+    }
+    /// States which pointers in a variable own their blocks.
+    pub fn declare_owned_blocks(&mut self, global: GlobalId, blocks: Vec<OwnedBlock>) {
+        self.facts.renew();
+        self.owned_blocks.insert(global, blocks);
+    }
+    /// Returns the pointers in a variable that own their blocks.
+    pub fn owned_blocks(&self, global: GlobalId) -> &[OwnedBlock] {
+        self.owned_blocks.get(&global).map_or(&[], Vec::as_slice)
     }
     /// Sets the escape summary of a variable.
     pub fn set_address_escapes(&mut self, global: GlobalId, how: AddressEscapes) {

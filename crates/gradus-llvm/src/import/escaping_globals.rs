@@ -13,6 +13,7 @@ use gradus_ir::externals::effects;
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{AddressEscapes, GlobalId, Symbol};
 use llvm_sys::LLVMAttributeIndex;
+use llvm_sys::LLVMLinkage::{LLVMInternalLinkage, LLVMPrivateLinkage};
 use llvm_sys::LLVMOpcode::{self, *};
 use llvm_sys::LLVMTypeKind::{LLVMDoubleTypeKind, LLVMFloatTypeKind, LLVMX86_FP80TypeKind};
 use llvm_sys::LLVMValueKind::*;
@@ -25,14 +26,31 @@ use std::collections::HashSet;
 /// code.
 const USES_MAX: usize = 1 << 14;
 
-/// Worklist of values derived from a variable's address.
-struct Search {
+/// Worklist of values derived from an address.
+pub(super) struct Search {
     work: Vec<LLVMValueRef>,
     seen: HashSet<LLVMValueRef>,
+    /// A variable that may hold the address.
+    owner: Option<LLVMValueRef>,
     found: AddressEscapes,
 }
 
 impl Search {
+    fn new(starts: &[LLVMValueRef], owner: Option<LLVMValueRef>) -> Search {
+        Search {
+            work: starts.to_vec(),
+            seen: starts.iter().copied().collect(),
+            owner,
+            found: AddressEscapes::default(),
+        }
+    }
+
+    /// Returns the values derived from the address, if only the owner and stack variables may hold the address after a
+    /// call.
+    pub(super) fn values_unless_escaped(&self) -> Option<&HashSet<LLVMValueRef>> {
+        self.found.stored_by.is_empty().then_some(&self.seen)
+    }
+
     fn follow(&mut self, value: LLVMValueRef) {
         if self.seen.insert(value) {
             self.work.push(value);
@@ -58,11 +76,12 @@ impl Importer<'_> {
     }
 
     fn escapes_of(&self, variable: LLVMValueRef) -> AddressEscapes {
-        let mut search = Search {
-            work: vec![variable],
-            seen: HashSet::from([variable]),
-            found: AddressEscapes::default(),
-        };
+        self.search(&[variable], None).found
+    }
+
+    /// Follows the addresses `starts` through the module. The variable `owner` may hold them.
+    pub(super) fn search(&self, starts: &[LLVMValueRef], owner: Option<LLVMValueRef>) -> Search {
+        let mut search = Search::new(starts, owner);
         while let Some(value) = search.work.pop() {
             if search.seen.len() > USES_MAX {
                 search.found.stored_by.insert(None);
@@ -76,7 +95,7 @@ impl Importer<'_> {
                 at = unsafe { LLVMGetNextUse(at) };
             }
         }
-        search.found
+        search
     }
 
     /// Classifies a use of an address.
@@ -141,6 +160,10 @@ impl Importer<'_> {
     fn visit_stored_address(&self, search: &mut Search, store: LLVMValueRef) {
         unsafe {
             let place = LLVMGetOperand(store, 1);
+            if search.owner == Some(place) {
+                // Not an error: the owner may hold the address.
+                return;
+            }
             if LLVMIsAAllocaInst(place).is_null() {
                 search.found.stored_by.insert(self.function_of(store));
                 return;
@@ -204,6 +227,9 @@ impl Importer<'_> {
     fn visit_returned_address(&self, search: &mut Search, end: LLVMValueRef) {
         unsafe {
             let function = LLVMGetBasicBlockParent(LLVMGetInstructionParent(end));
+            if search.owner.is_some() && !is_local(function) {
+                search.found.stored_by.insert(None);
+            }
             let mut at = LLVMGetFirstUse(function);
             while !at.is_null() {
                 let user = LLVMGetUser(at);
@@ -215,6 +241,9 @@ impl Importer<'_> {
                     && LLVMGetCalledValue(user) == function;
                 if is_call {
                     search.follow(user);
+                } else if search.owner.is_some() {
+                    // A pointer to the function, or another name, may lead unknown code to the address.
+                    search.found.stored_by.insert(None);
                 }
                 at = LLVMGetNextUse(at);
             }
@@ -278,6 +307,12 @@ unsafe fn argument_fate(call: LLVMValueRef, callee: LLVMValueRef, number: u32) -
             false => ArgumentFate::Captured,
         }
     }
+}
+
+/// Returns whether only this module names a function or variable.
+pub(super) unsafe fn is_local(symbol: LLVMValueRef) -> bool {
+    let linkage = unsafe { LLVMGetLinkage(symbol) };
+    matches!(linkage, LLVMInternalLinkage | LLVMPrivateLinkage)
 }
 
 /// Returns whether an intrinsic has no effect on memory or addresses.

@@ -13,6 +13,7 @@ mod escaping_globals;
 mod exit_blocks;
 mod instructions;
 mod metadata;
+mod owned_blocks;
 mod refusal;
 mod types;
 mod unique_malloc_globals;
@@ -179,6 +180,7 @@ impl Host {
         importer.mention_reporting_functions();
         importer.record_fresh_allocation_globals();
         importer.record_escaping_globals();
+        importer.record_owned_blocks();
         imported.unit = importer.unit;
         imported
     }

@@ -9,8 +9,8 @@
 //!   result have the same target.
 
 use super::Importer;
+use super::escaping_globals::is_local;
 use gradus_ir::mutant::{Mutant, is_planted};
-use llvm_sys::LLVMLinkage::{LLVMInternalLinkage, LLVMPrivateLinkage};
 use llvm_sys::LLVMValueKind;
 use llvm_sys::core::*;
 use llvm_sys::prelude::LLVMValueRef;
@@ -33,11 +33,7 @@ impl Importer<'_> {
             if !is_variable || LLVMIsDeclaration(variable) != 0 {
                 return false;
             }
-            let is_local = matches!(
-                LLVMGetLinkage(variable),
-                LLVMInternalLinkage | LLVMPrivateLinkage
-            );
-            if !is_local && !is_planted(Mutant::ExternalGlobalsDisjoint) {
+            if !is_local(variable) && !is_planted(Mutant::ExternalGlobalsDisjoint) {
                 return false;
             }
             if LLVMIsNull(LLVMGetInitializer(variable)) == 0 {

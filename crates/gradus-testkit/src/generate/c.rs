@@ -293,6 +293,7 @@ impl Writer<'_> {
         }
         self.note_addresses();
         self.read_table();
+        self.use_workspace();
         let frees: Vec<String> = self
             .arrays
             .iter()

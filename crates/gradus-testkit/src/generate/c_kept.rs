@@ -1,5 +1,5 @@
 //! Blocks stored in static pointers of random C programs, alive across calls. A block of addresses is
-//! stored to and never loaded. A block of floats is filled by the first call.
+//! stored to and never loaded. A block of floats is filled by the first call. A workspace grows on demand.
 
 use super::c::{Array, Writer};
 
@@ -33,6 +33,28 @@ impl Writer<'_> {
         self.line(format!(
             "static double *table_{seed};\n\
              {inline} void fill_{seed}(void) {{ if (!table_{seed}) {{ table_{seed} = malloc(8 * sizeof *table_{seed}); for (int i = 0; i < 8; i++) table_{seed}[i] = 0.1 * i; }} }}"
+        ));
+        let grow = match self.kept.below(3) {
+            0 => format!("free(work_{seed}); work_{seed} = malloc(n * sizeof *work_{seed});"),
+            1 => format!("work_{seed} = realloc(work_{seed}, n * sizeof *work_{seed});"),
+            _ => format!("free(work_{seed}); work_{seed} = calloc(n, sizeof *work_{seed});"),
+        };
+        self.line(format!(
+            "static double *work_{seed}; static int work_room_{seed};\n\
+             {inline} double *need_{seed}(int n) {{ if (n > work_room_{seed}) {{ {grow} work_room_{seed} = n; }} return work_{seed}; }}"
+        ));
+    }
+
+    /// Fills and reads a workspace that grows on demand.
+    pub fn use_workspace(&mut self) {
+        if self.kept.below(3) != 0 {
+            return;
+        }
+        self.note("workspace that is kept");
+        let (seed, length) = (self.seed, 2 + self.kept.below(9));
+        let (j, k) = (self.kept.below(length), self.kept.below(length));
+        self.line(format!(
+            "{{ double *w = need_{seed}({length}); for (int q = 0; q < {length}; q++) w[q] = 0.3 * q * s + 0.1 * (q ? w[q - 1] : s * s); s = 0.6 * s + 0.2 * work_{seed}[{j}] * w[{k}]; }}"
         ));
     }
 

@@ -324,10 +324,11 @@ impl<'a> FactsBuilder<'a> {
     /// Memory of the caller may hold the address of such a block. In addition, one of two conditions holds:
     /// all frees of the block's alias set belong to deferred frees of this function, or some block of the
     /// alias set may outlive the call that allocates it. A free of such a block leaks the shadow, which is no
-    /// longer required. Blocks that a requested derivative returns with their shadows also outlive the call:
-    /// the caller frees both.
+    /// longer required. The shadow of a block that a variable owns ends with the derivative. Blocks that a requested
+    /// derivative returns with their shadows also outlive the call: the caller frees both.
     fn find_outliving_blocks(&self, body: &Body, deferred: &HashMap<Op, Op>) -> HashSet<Op> {
         let classes = &self.closure.classes;
+        let owned = self.closure.owned_blocks(self.unit);
         let others = |site: &(FuncId, Op)| {
             site.0 == self.variant.func && deferred.values().any(|free| *free == site.1)
         };
@@ -336,6 +337,7 @@ impl<'a> FactsBuilder<'a> {
             let remains = |class| {
                 classes.is_result_reachable(class)
                     || classes.escapes(class)
+                        && !owned.contains(&class)
                         && (classes.frees(class).iter().all(others)
                             || !classes.is_always_freed(class))
             };

@@ -53,7 +53,7 @@ pub(crate) fn check(request: &RequestFacts<'_>) -> Vec<Finding> {
 /// Returns true for a variable of the program's own that the differentiated code fills with active floats.
 fn may_keep_values(facts: View<'_>, classes: &MemoryActivity, class: AliasSetId) -> bool {
     let origins = &facts.memory.get(class).origins;
-    let is_variable = |origin: &MemoryOrigin| matches!(origin, MemoryOrigin::Global(_));
+    let is_variable = |origin: &MemoryOrigin| matches!(origin, MemoryOrigin::Global(global) if !facts.unit.globals[*global].constant);
     !origins.is_empty()
         && origins.iter().all(is_variable)
         && classes.state(class) != ShadowPresence::Inactive

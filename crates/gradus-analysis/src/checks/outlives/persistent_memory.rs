@@ -11,6 +11,7 @@
 use crate::activity::memory::MemoryActivity;
 use crate::checks::finding::Finding;
 use crate::checks::request::RequestFacts;
+use crate::lifetime::owned_blocks::owned_blocks;
 use crate::lifetime::persistent_blocks::{reachable_from, retained_blocks, retaining_global};
 use crate::memory::value_accesses::{ValueAccess, value_accesses};
 use crate::points_to::alias_sets::{AliasSetId, MemoryOrigin};
@@ -64,11 +65,14 @@ struct PersistentRef {
     global: GlobalId,
     /// True if the global itself holds the pointer.
     is_direct: bool,
+    /// True if the derivative makes the block's shadow at its start: only owning pointers lead to the block.
+    is_owned: bool,
 }
 
 impl PersistentBlocks {
     fn retained_by_globals(facts: View<'_>, classes: &MemoryActivity) -> PersistentBlocks {
         let mut kept = PersistentBlocks::default();
+        let owned = owned_blocks(facts, |class| classes.is_always_freed(class));
         for (holder, class) in facts.memory.alias_sets() {
             let Some(global) = retaining_global(facts, class) else {
                 continue;
@@ -82,6 +86,7 @@ impl PersistentBlocks {
                     PersistentRef {
                         global,
                         is_direct: direct,
+                        is_owned: owned.contains(&class),
                     },
                 );
                 let held = facts.memory.pointees(class);
@@ -199,11 +204,11 @@ impl PersistentBlocks {
                 .blocks
                 .iter()
                 .filter(|(read, _)| classes.is_useful(**read));
-            if read.any(|(&read, other)| {
-                read == class
-                    || share_float_type(facts, read, class)
-                        && !(holder.is_only_pointer(facts.unit)
-                            && other.is_only_pointer(facts.unit))
+            if read.any(|(&read, other)| match read == class {
+                true => !holder.is_owned,
+                false => {
+                    !holder.is_disjoint(*other, facts.unit) && share_float_type(facts, read, class)
+                }
             }) {
                 refused.insert(class, RefusalReason::RetainedByGlobal(holder.global));
             }
@@ -225,6 +230,10 @@ impl PersistentRef {
     /// Returns true if no other pointer from before the call reaches the block.
     fn is_only_pointer(self, unit: &Unit) -> bool {
         self.is_direct && unit.holds_only_fresh_blocks(self.global)
+    }
+    /// Returns true if the block and another one are known to be two blocks.
+    fn is_disjoint(self, other: PersistentRef, unit: &Unit) -> bool {
+        self.is_owned && other.is_owned || self.is_only_pointer(unit) && other.is_only_pointer(unit)
     }
 }
 
