@@ -73,6 +73,8 @@ impl Aliasing {
 pub struct Analyses {
     verification: Verification,
     aliasing: Aliasing,
+    /// True if an answer, cached or dropped, assumed less of the program than [`Aliasing::Rules`] lets it.
+    has_assumed_less: bool,
     call_graphs: VecDeque<Entry<Vec<FuncId>, CallGraph>>,
     effects: VecDeque<Entry<Rc<CallGraph>, Effects>>,
     alias_sets: VecDeque<Entry<Rc<CallGraph>, AliasSets>>,
@@ -164,6 +166,7 @@ impl Analyses {
             return known;
         }
         let answer = Rc::new(self.aliasing.alias_sets(unit, closure));
+        self.has_assumed_less |= answer.may_assume_more();
         let dependencies = Dependencies::of_alias_sets(unit, closure);
         let entry = Entry {
             key: Rc::clone(closure),
@@ -174,10 +177,11 @@ impl Analyses {
         answer
     }
 
-    /// Returns true if some cached alias sets assume nothing of the program.
+    /// Returns true if some cached alias sets assume nothing of the program, and an answer would change if the alias sets
+    /// assumed the aliasing rules.
     pub fn may_assume_more(&self) -> bool {
         let mut known = self.alias_sets.iter().map(|entry| &entry.answer);
-        known.any(|sets| !sets.assumes_aliasing_rules())
+        self.has_assumed_less && known.any(|sets| !sets.assumes_aliasing_rules())
     }
 
     /// Removes and returns the internal errors on cached answers that differed from new ones.

@@ -1,7 +1,7 @@
 //! Tests of the cache: an answer is reused exactly as long as nothing that it depends on changes.
 
 use super::{Aliasing, Analyses, Verification};
-use crate::Extent;
+use crate::{AliasSets, CallGraph, Extent};
 use gradus_ir::{Attr, AttrValue, Body, Builder, FuncId, Type, Unit, parse};
 use std::rc::Rc;
 
@@ -166,6 +166,23 @@ fn alias_sets_are_reused_until_a_reached_body_changes() {
     edit(&mut unit, "leaf");
     assert!(!Rc::ptr_eq(&first, &analyses.alias_sets(&unit, &graph)));
     assert_eq!(analyses.take_findings(), []);
+}
+
+/// Alias sets by unification are a fallback of both analyses: the aliasing rules change nothing.
+#[test]
+fn only_alias_sets_by_inclusion_may_assume_more() {
+    let unit = unit();
+    let roots = [func(&unit, "root")];
+    let graph = CallGraph::of(&unit, &roots);
+    assert!(AliasSets::of(&unit, &graph).may_assume_more());
+    assert!(!AliasSets::by_aliasing_rules(&unit, &graph).may_assume_more());
+    assert!(!AliasSets::by_unification(&unit, &graph).may_assume_more());
+    for (aliasing, may_assume_more) in [(Aliasing::Any, true), (Aliasing::Rules, false)] {
+        let mut analyses = Analyses::new(Verification::Off, aliasing);
+        let graph = analyses.call_graph(&unit, &roots);
+        analyses.alias_sets(&unit, &graph);
+        assert_eq!(analyses.may_assume_more(), may_assume_more);
+    }
 }
 
 #[test]
