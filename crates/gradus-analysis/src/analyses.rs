@@ -17,11 +17,15 @@
 //! graph older than the bodies are not the effects over the graph of the present bodies. Alias sets have the same key.
 //! The derivatives of one function in both modes, and the search for its outputs, share alias sets.
 //!
+//! After an edit, effects are computed again for the changed functions, and for those that meet other effects at a call
+//! (`memory/summary_reuse.rs`).
+//!
 //! With [`Verification::Recompute`] each cached answer is computed again and compared. A difference is an internal
 //! error in [`Analyses::take_findings`].
 
 use crate::call_graph::{CallGraph, Callee};
 use crate::memory::effects::Effects;
+use crate::memory::summary_reuse::{self, EarlierEffects};
 use crate::points_to::alias_sets::AliasSets;
 use gradus_ir::{
     AttrsId, Body, BodyVersion, Code, Diagnostic, Entity, FactsVersion, FuncId, Linkage, TypeId,
@@ -73,6 +77,8 @@ impl Aliasing {
 pub struct Analyses {
     verification: Verification,
     aliasing: Aliasing,
+    /// True if an answer, cached or dropped, assumed less of the program than [`Aliasing::Rules`] lets it.
+    has_assumed_less: bool,
     call_graphs: VecDeque<Entry<Vec<FuncId>, CallGraph>>,
     effects: VecDeque<Entry<Rc<CallGraph>, Effects>>,
     alias_sets: VecDeque<Entry<Rc<CallGraph>, AliasSets>>,
@@ -138,7 +144,7 @@ impl Analyses {
             }
             return known;
         }
-        let answer = Rc::new(Effects::of(unit, closure));
+        let answer = Rc::new(self.new_effects(unit, closure));
         let dependencies = Dependencies::of_effects(unit, closure);
         let entry = Entry {
             key: Rc::clone(closure),
@@ -146,6 +152,34 @@ impl Analyses {
             answer: Rc::clone(&answer),
         };
         add(&mut self.effects, entry, ENTRIES_MAX);
+        answer
+    }
+
+    /// Computes effects. Functions whose bodies and callees are as in a cached answer keep their summaries.
+    fn new_effects(&mut self, unit: &Unit, closure: &Rc<CallGraph>) -> Effects {
+        let shares_most = |entry: &&Entry<Rc<CallGraph>, Effects>| {
+            let functions = closure.functions().iter();
+            let shared = functions.filter(|func| entry.key.contains(**func));
+            entry.dependencies.facts == unit.facts_version()
+                && 2 * shared.count() >= closure.functions().len()
+        };
+        let Some(entry) = self.effects.iter().rev().find(shares_most) else {
+            // Not an error: no cached answer is about these functions.
+            return Effects::of(unit, closure);
+        };
+        let state_of = |func| entry.dependencies.state_of(func);
+        let earlier = EarlierEffects {
+            graph: &entry.key,
+            effects: &entry.answer,
+            is_unchanged: &|func| state_of(func).is_some_and(|state| state.holds(unit, func)),
+            keeps_interface: &|func| {
+                state_of(func).is_some_and(|state| state.keeps_interface(unit, func))
+            },
+        };
+        let answer = summary_reuse::effects(unit, closure, &earlier);
+        if self.verification == Verification::Recompute && answer != Effects::of(unit, closure) {
+            self.report("summaries", unit, closure.roots());
+        }
         answer
     }
 
@@ -164,6 +198,7 @@ impl Analyses {
             return known;
         }
         let answer = Rc::new(self.aliasing.alias_sets(unit, closure));
+        self.has_assumed_less |= answer.may_assume_more();
         let dependencies = Dependencies::of_alias_sets(unit, closure);
         let entry = Entry {
             key: Rc::clone(closure),
@@ -174,10 +209,11 @@ impl Analyses {
         answer
     }
 
-    /// Returns true if some cached alias sets assume nothing of the program.
+    /// Returns true if some cached alias sets assume nothing of the program, and an answer would change if the alias sets
+    /// assumed the aliasing rules.
     pub fn may_assume_more(&self) -> bool {
         let mut known = self.alias_sets.iter().map(|entry| &entry.answer);
-        known.any(|sets| !sets.assumes_aliasing_rules())
+        self.has_assumed_less && known.any(|sets| !sets.assumes_aliasing_rules())
     }
 
     /// Removes and returns the internal errors on cached answers that differed from new ones.
@@ -260,8 +296,14 @@ impl FunctionState {
 
     /// Returns true if the function has this state. Compares without a copy of the name.
     fn holds(&self, unit: &Unit, func: FuncId) -> bool {
+        self.body == unit.functions[func].body.as_deref().map(Body::version)
+            && self.keeps_interface(unit, func)
+    }
+
+    /// Returns true if the function has this state, except for the contents of the body.
+    fn keeps_interface(&self, unit: &Unit, func: FuncId) -> bool {
         let function = &unit.functions[func];
-        self.body == function.body.as_deref().map(Body::version)
+        self.body.is_some() == function.body.is_some()
             && self.name == function.name
             && self.ty == function.ty
             && self.attrs == function.attrs
@@ -315,6 +357,12 @@ impl Dependencies {
         }
     }
 
+    /// Returns the state of a function, if the answer depends on it.
+    fn state_of(&self, func: FuncId) -> Option<&FunctionState> {
+        let place = self.functions.binary_search_by_key(&func, |(own, _)| *own);
+        place.ok().map(|at| &self.functions[at].1)
+    }
+
     /// Returns true if nothing has changed.
     fn hold(&self, unit: &Unit) -> bool {
         self.facts == unit.facts_version()
@@ -328,11 +376,7 @@ impl Dependencies {
 
     /// Returns true if the dependencies list every function of the program.
     fn has_all(&self, unit: &Unit) -> bool {
-        let is_listed = |func: &FuncId| {
-            let place = self.functions.binary_search_by_key(func, |(own, _)| *own);
-            place.is_ok()
-        };
-        program_functions(unit).all(|func| is_listed(&func))
+        program_functions(unit).all(|func| self.state_of(func).is_some())
     }
 }
 

@@ -5,6 +5,7 @@ use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Renderer,
 use gradus::{Diagnostic, Label, Severity};
 use std::collections::HashMap;
 use std::io::IsTerminal;
+use std::ops::Range;
 
 /// Shows diagnostics on standard error.
 pub fn show(shown: &[&Diagnostic]) {
@@ -67,7 +68,7 @@ fn as_utf8(bytes: Vec<u8>) -> String {
 }
 
 /// Returns a label's byte range in the text of its file: the word at the column, or the line.
-pub fn label_range(text: &str, label: &Label) -> Option<std::ops::Range<usize>> {
+pub fn label_range(text: &str, label: &Label) -> Option<Range<usize>> {
     let line = usize::try_from(label.span.line).ok()?.checked_sub(1)?;
     let mut start = 0;
     for _ in 0..line {
@@ -105,7 +106,7 @@ pub fn text(diagnostic: &Diagnostic, renderer: &Renderer, sources: &mut Sources)
     let mut elements: Vec<Element<'_>> = Vec::new();
     for file in files(&diagnostic.labels) {
         let labels = || diagnostic.labels.iter().filter(|l| l.span.file == file);
-        let Some(text) = sources.text(file).map(str::to_string) else {
+        let Some(text) = sources.text(file) else {
             elements.extend(labels().map(|l| {
                 let origin = Origin::path(file).line(l.span.line as usize);
                 Element::from(match l.span.column {
@@ -115,20 +116,23 @@ pub fn text(diagnostic: &Diagnostic, renderer: &Renderer, sources: &mut Sources)
             }));
             continue;
         };
+        let placed = labels().filter_map(|label| Some((label, label_range(text, label)?)));
+        let placed: Vec<_> = placed.collect();
+        let shown = lines_around(text, placed.iter().map(|(_, range)| range));
         let primary = diagnostic.labels.first();
-        let annotations: Vec<_> = labels()
-            .filter_map(|l| {
-                let kind = match primary == Some(l) {
-                    true => AnnotationKind::Primary,
-                    false => AnnotationKind::Context,
-                };
-                Some(kind.span(label_range(&text, l)?).label(&l.text))
-            })
-            .collect();
+        let annotations = placed.iter().map(|(label, range)| {
+            let kind = match primary == Some(*label) {
+                true => AnnotationKind::Primary,
+                false => AnnotationKind::Context,
+            };
+            let inside = range.start - shown.start..range.end - shown.start;
+            kind.span(inside).label(&label.text)
+        });
         elements.push(
-            Snippet::source(text)
+            Snippet::source(text[shown.clone()].to_string())
+                .line_start(line_number(text, shown.start))
                 .path(file)
-                .annotations(annotations)
+                .annotations(annotations.collect::<Vec<_>>())
                 .into(),
         );
     }
@@ -141,6 +145,24 @@ pub fn text(diagnostic: &Diagnostic, renderer: &Renderer, sources: &mut Sources)
     );
     let group: Group<'_> = title.elements(elements);
     renderer.render(&[group])
+}
+
+/// Returns the range of the lines from the first of some ranges to the last; the whole text if there is no range. The
+/// renderer works on every line that it receives, and shows the annotated ones.
+fn lines_around<'a>(text: &str, ranges: impl Iterator<Item = &'a Range<usize>>) -> Range<usize> {
+    let both = |a: Range<usize>, b: Range<usize>| a.start.min(b.start)..a.end.max(b.end);
+    let Some(inside) = ranges.cloned().reduce(both) else {
+        return 0..text.len();
+    };
+    let start = text[..inside.start].rfind('\n').map_or(0, |at| at + 1);
+    let end = text[inside.end..].find('\n');
+    start..end.map_or(text.len(), |at| inside.end + at + 1)
+}
+
+/// Returns the number of the line that starts at a position, counted from 1.
+fn line_number(text: &str, start: usize) -> usize {
+    let bytes = text.as_bytes()[..start].iter();
+    1 + bytes.filter(|byte| **byte == b'\n').count()
 }
 
 /// Returns the files of some labels, without duplicates, in order.
@@ -197,6 +219,32 @@ mod tests {
         ] {
             assert!(shown.contains(part), "{part} is not in\n{shown}");
         }
+    }
+
+    #[test]
+    fn labels_that_are_far_apart_keep_their_line_numbers() {
+        let source =
+            "int gap;\n".repeat(4000) + "  return gee(x);\n" + &"int gap;\n".repeat(4000) + "end";
+        let mut labelled = finding("a.c", 4001, 10);
+        let last = SourceSpan {
+            file: "a.c".into(),
+            line: 8002,
+            column: 1,
+            called_at: None,
+        };
+        labelled = labelled.at(Some(last), "ends here");
+        let mut known = sources("a.c", Some(&source));
+        let shown = text(&labelled, &Renderer::plain(), &mut known);
+        for part in [
+            "a.c:4001:10",
+            "4001 |   return gee(x);",
+            "^^^ called here",
+            "8002 | end",
+            "--- ends here",
+        ] {
+            assert!(shown.contains(part), "{part} is not in\n{shown}");
+        }
+        assert!(!shown.contains("gap"), "{shown}");
     }
 
     #[test]

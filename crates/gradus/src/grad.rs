@@ -116,7 +116,10 @@ fn run(settings: &Settings, what: &Grad, graded: &mut GradOutcome) -> Result<(),
         task: Task::Grad(what.task.clone()),
         level: source.level,
         report: true,
-        emit: vec![OutputKind::Bitcode, OutputKind::Gir, OutputKind::Header],
+        emit: match what.emit {
+            Emit::Gir => vec![OutputKind::Bitcode, OutputKind::Gir, OutputKind::Header],
+            _ => vec![OutputKind::Bitcode, OutputKind::Header],
+        },
         options: Options {
             skip_late: true,
             callable_primals: what.emit == Emit::Shared,

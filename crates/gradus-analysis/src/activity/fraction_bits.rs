@@ -366,6 +366,7 @@ struct Graph<'a> {
     flow: &'a Flow,
     /// Integers that may be bits of varied floats.
     bits: &'a HashSet<FlowNode>,
+    /// Sorted by source after step 1.
     edges: Vec<(u32, u32, BitTransfer)>,
     /// Bits of varied floats.
     of_floats: Vec<(FlowNode, u128)>,
@@ -409,6 +410,7 @@ impl<'a> Graph<'a> {
         }
         graph.copies();
         graph.follow_steps();
+        graph.edges.sort_unstable_by_key(|edge| edge.0);
         graph
     }
     fn note_words<'v>(&mut self, func: FuncId, values: impl IntoIterator<Item = &'v Value>) {
@@ -468,8 +470,6 @@ impl<'a> Graph<'a> {
         start: &[(FlowNode, u128)],
         takes: impl Fn(BitTransfer) -> bool,
     ) -> Vec<u128> {
-        let mut edges: Vec<_> = self.edges.iter().filter(|edge| takes(edge.2)).collect();
-        edges.sort_by_key(|edge| edge.0);
         let mut masks: Vec<u128> = vec![0; self.flow.count()];
         let mut work: Vec<u32> = Vec::new();
         for &(node, mask) in start {
@@ -478,8 +478,9 @@ impl<'a> Graph<'a> {
         }
         while let Some(node) = work.pop() {
             let mask = masks[node as usize];
-            let first = edges.partition_point(|edge| edge.0 < node);
-            for (_, to, change) in edges[first..].iter().take_while(|edge| edge.0 == node) {
+            let first = self.edges.partition_point(|edge| edge.0 < node);
+            let own = self.edges[first..].iter().take_while(|edge| edge.0 == node);
+            for (_, to, change) in own.filter(|edge| takes(edge.2)) {
                 let goal = &mut masks[*to as usize];
                 let grown = *goal | self.float_part(*to as FlowNode, change.apply(mask));
                 if grown != std::mem::replace(goal, grown) {

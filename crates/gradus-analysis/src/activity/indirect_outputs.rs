@@ -7,6 +7,7 @@
 use crate::activity::memory::written_alias_sets;
 use crate::analyses::Analyses;
 use crate::call_graph::CallGraph;
+use crate::points_to::alias_sets::AliasSetId;
 use crate::type_analysis::type_map::TypeMap;
 use crate::view::View;
 use gradus_ir::mutant::{Mutant, is_planted};
@@ -27,18 +28,7 @@ pub fn indirect_outputs(
         return Vec::new();
     };
     let memory = analyses.alias_sets(unit, closure);
-    let words = TypeMap::of(unit, closure, &memory);
-    let facts = View {
-        unit,
-        closure,
-        memory: &memory,
-        words: &words,
-    };
-    let written = written_alias_sets(facts);
     let behind = |param: &gradus_ir::Value| {
-        if is_planted(Mutant::IndirectOutputsWithoutShadow) {
-            return false;
-        }
         let sets = memory.alias_sets_of(func, *param).into_iter();
         let mut work: Vec<_> = sets.flat_map(|class| memory.pointees(class)).collect();
         let mut seen = BTreeSet::new();
@@ -47,7 +37,20 @@ pub fn indirect_outputs(
                 work.extend(memory.pointees(class));
             }
         }
-        seen.iter().any(|class| written[class.index()])
+        seen
     };
-    body.params().iter().map(behind).collect()
+    let reached: Vec<_> = body.params().iter().map(behind).collect();
+    if reached.iter().all(BTreeSet::is_empty) || is_planted(Mutant::IndirectOutputsWithoutShadow) {
+        // Not an error: the parameters lead to no pointers in memory.
+        return vec![false; reached.len()];
+    }
+    let words = TypeMap::of(unit, closure, &memory);
+    let written = written_alias_sets(View {
+        unit,
+        closure,
+        memory: &memory,
+        words: &words,
+    });
+    let is_written = |seen: &BTreeSet<AliasSetId>| seen.iter().any(|class| written[class.index()]);
+    reached.iter().map(is_written).collect()
 }

@@ -13,7 +13,7 @@ use crate::type_analysis::bit_ranges::image_bits;
 use crate::type_analysis::whole_float_moves::member_bit;
 use crate::view::View;
 use gradus_ir::{Body, CastOp, FuncId, Op, OpKind, Type, Value};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{HashMap, HashSet};
 
 /// Size of a word in bytes.
 const WORD_BYTES: i64 = 8;
@@ -24,8 +24,8 @@ const PERIODS_MAX: i64 = 64;
 /// Where integers of the program may be.
 #[derive(Clone, Debug, Default)]
 pub(super) struct IntegerWords {
-    /// Bits of values at which such an integer begins.
-    values: BTreeSet<(FlowNode, u32)>,
+    /// By node: true for a value that begins with such an integer.
+    values: Vec<bool>,
     /// Cells with floats, by normalised offset.
     cells: HashSet<(AliasSetId, i64)>,
 }
@@ -33,30 +33,33 @@ pub(super) struct IntegerWords {
 impl IntegerWords {
     /// Computes the values and cells that integers reach.
     pub(super) fn of(facts: View<'_>, classes: &MemoryActivity) -> IntegerWords {
-        let mut found = IntegerWords::default();
         if !(facts.closure.bodies(facts.unit))
             .any(|(func, body)| any_use(facts, classes, func, body))
         {
-            return found;
+            return IntegerWords::default();
         }
         let mut flow = IntegerFlow {
             facts,
             classes,
-            found: &mut found,
-            grown: true,
+            edges: Vec::new(),
+            loads: HashMap::new(),
+            whole: vec![false; classes.flow().count()],
+            members: HashSet::new(),
+            cells: HashSet::new(),
+            has_new_cells: false,
+            work: Vec::new(),
         };
-        flow.seed();
-        while std::mem::take(&mut flow.grown) {
-            for (func, body) in facts.closure.bodies(facts.unit) {
-                for op in body.walk(body.root()) {
-                    flow.op(func, body, op);
-                }
-            }
-            for copy in facts.memory.copies() {
-                flow.copy(copy);
+        for (func, body) in facts.closure.bodies(facts.unit) {
+            for op in body.walk(body.root()) {
+                flow.op(func, body, op);
             }
         }
-        found
+        flow.seed();
+        flow.solve();
+        IntegerWords {
+            values: flow.whole,
+            cells: flow.cells,
+        }
     }
 }
 
@@ -77,12 +80,55 @@ fn any_use(facts: View<'_>, classes: &MemoryActivity, func: FuncId, body: &Body)
     })
 }
 
-/// The fixpoint of the flow.
+/// A movement of integers from a value to another, by their first bits.
+#[derive(Clone, Copy)]
+enum Shift {
+    /// The whole value moves.
+    Whole,
+    /// The bits from the first to the last one move to the start.
+    Member(u32, u32),
+    /// The bits outside of a range stay.
+    Around(u32, u32),
+    /// The value moves to a bit.
+    To(u32),
+}
+
+impl Shift {
+    fn apply(self, bit: u32) -> Option<u32> {
+        match self {
+            Shift::Whole => Some(bit),
+            Shift::Member(start, end) => (start..end).contains(&bit).then(|| bit - start),
+            Shift::Around(start, end) => (!(start..end).contains(&bit)).then_some(bit),
+            Shift::To(start) => Some(bit + start),
+        }
+    }
+}
+
+/// An edge of the flow.
+#[derive(Clone, Copy)]
+enum Edge {
+    /// A movement to the value of a node.
+    Move(FlowNode, Shift),
+    /// A store through a pointer.
+    Store(FuncId, Value),
+}
+
+/// The fixpoint of the flow: a worklist of the bits of values at which integers begin. The result is the least one, in
+/// whatever order.
 struct IntegerFlow<'a> {
     facts: View<'a>,
     classes: &'a MemoryActivity,
-    found: &'a mut IntegerWords,
-    grown: bool,
+    edges: Vec<(FlowNode, Edge)>,
+    /// Per cell: the bits of loaded values that begin in the cell.
+    loads: HashMap<(AliasSetId, i64), Vec<(FlowNode, u32)>>,
+    /// By node: true for a value that begins with an integer.
+    whole: Vec<bool>,
+    /// The other bits of values at which integers begin.
+    members: HashSet<(FlowNode, u32)>,
+    cells: HashSet<(AliasSetId, i64)>,
+    /// True if a cell is new since the last walk over the byte copies began.
+    has_new_cells: bool,
+    work: Vec<(FlowNode, u32)>,
 }
 
 impl IntegerFlow<'_> {
@@ -96,118 +142,155 @@ impl IntegerFlow<'_> {
                     && !classes.is_bitwise_tainted(func, value)
                     && !classes.may_be_float_bits(func, value);
                 if is_integer && body.as_int(facts.unit, value) != Some(0) {
-                    self.add_value(func, value, 0);
+                    self.add_value(classes.flow().value_node(func, value), 0);
                 }
             }
         }
     }
-    fn add_value(&mut self, func: FuncId, value: Value, bit: u32) {
-        let node = self.classes.flow().value_node(func, value);
-        if let Some(node) = node {
-            self.grown |= self.found.values.insert((node, bit));
-        }
-    }
-    /// Marks the floats that an integer at a location overlaps, or begins at.
-    fn add_cell(&mut self, place: CellRef) {
-        let facts = self.facts;
-        for word in words_of(facts, place) {
-            self.grown |= self.found.cells.insert(word);
-        }
-    }
-    /// Returns the bits of a value at which integers begin.
-    fn bits(&self, func: FuncId, value: Value) -> Vec<u32> {
-        let Some(node) = self.classes.flow().value_node(func, value) else {
-            // Not an error: the value is outside the call graph.
-            return Vec::new();
-        };
-        let range = self.found.values.range((node, 0)..=(node, u32::MAX));
-        range.map(|(_, bit)| *bit).collect()
-    }
-    /// Moves the integers of `from` to `to`, by a function on their first bits.
-    fn moves(
-        &mut self,
-        from: (FuncId, Value),
-        to: (FuncId, Value),
-        shift: impl Fn(u32) -> Option<u32>,
-    ) {
-        for bit in self.bits(from.0, from.1) {
-            if let Some(bit) = shift(bit) {
-                self.add_value(to.0, to.1, bit);
+    /// Propagates to the fixpoint.
+    fn solve(&mut self) {
+        let mut edges = std::mem::take(&mut self.edges);
+        edges.sort_unstable_by_key(|(from, _)| *from);
+        loop {
+            while let Some((node, bit)) = self.work.pop() {
+                let first = edges.partition_point(|(from, _)| *from < node);
+                let own = edges[first..].iter().take_while(|(from, _)| *from == node);
+                for (_, edge) in own {
+                    self.follow(*edge, bit);
+                }
+            }
+            self.has_new_cells = false;
+            for copy in self.facts.memory.copies() {
+                self.copy(copy);
+            }
+            if self.work.is_empty() && !self.has_new_cells {
+                return;
             }
         }
     }
+    fn follow(&mut self, edge: Edge, bit: u32) {
+        match edge {
+            Edge::Move(to, shift) => {
+                if let Some(bit) = shift.apply(bit) {
+                    self.add_value(Some(to), bit);
+                }
+            }
+            Edge::Store(func, ptr) => {
+                for place in self.facts.memory.targets(func, ptr) {
+                    self.add_cells(offset(*place, u64::from(bit / 8)));
+                }
+            }
+        }
+    }
+    fn add_value(&mut self, node: Option<FlowNode>, bit: u32) {
+        let Some(node) = node else {
+            // Not an error: the value is outside the call graph.
+            return;
+        };
+        let is_new = match bit {
+            0 => !std::mem::replace(&mut self.whole[node], true),
+            _ => self.members.insert((node, bit)),
+        };
+        if is_new {
+            self.work.push((node, bit));
+        }
+    }
+    /// Marks the floats that an integer at a location overlaps, or begins at.
+    fn add_cells(&mut self, place: CellRef) {
+        for word in words_of(self.facts, place) {
+            self.add_cell(word);
+        }
+    }
+    fn add_cell(&mut self, word: (AliasSetId, i64)) {
+        if self.cells.insert(word) {
+            self.has_new_cells = true;
+            for (node, bit) in self.loads.get(&word).cloned().unwrap_or_default() {
+                self.add_value(Some(node), bit);
+            }
+        }
+    }
+    fn moves(&mut self, from: (FuncId, Value), to: (FuncId, Value), shift: Shift) {
+        let node = |(func, value)| self.classes.flow().value_node(func, value);
+        if let (Some(from), Some(to)) = (node(from), node(to)) {
+            self.edges.push((from, Edge::Move(to, shift)));
+        }
+    }
+    /// Adds the edges of an op.
     fn op(&mut self, func: FuncId, body: &Body, op: Op) {
         let unit = self.facts.unit;
-        let mut whole = Vec::new();
-        body.value_flows(op, |from, to| whole.push((from, to)));
         let size = |value: Value| image_bits(unit, body.ty(value));
+        body.value_flows(op, |from, to| {
+            self.moves((func, from), (func, to), Shift::Whole);
+        });
         match body.kind(op) {
-            OpKind::Cast(CastOp::BitCast) => whole.push((body.operand(op, 0), body.result(op))),
+            OpKind::Cast(CastOp::BitCast) => {
+                let (from, to) = (body.operand(op, 0), body.result(op));
+                self.moves((func, from), (func, to), Shift::Whole);
+            }
             OpKind::ExtractValue(path) => {
                 let (from, to) = (body.operand(op, 0), body.result(op));
                 let start = member_bit(unit, body.ty(from), path);
                 let end = start.saturating_add(size(to));
-                self.moves((func, from), (func, to), |bit| {
-                    (start..end).contains(&bit).then(|| bit - start)
-                });
+                self.moves((func, from), (func, to), Shift::Member(start, end));
             }
             OpKind::InsertValue(path) => {
                 let (old, part, to) = (body.operand(op, 0), body.operand(op, 1), body.result(op));
                 let start = member_bit(unit, body.ty(old), path);
                 let end = start.saturating_add(size(part));
-                self.moves((func, old), (func, to), |bit| {
-                    (!(start..end).contains(&bit)).then_some(bit)
-                });
-                self.moves((func, part), (func, to), |bit| Some(bit + start));
+                self.moves((func, old), (func, to), Shift::Around(start, end));
+                self.moves((func, part), (func, to), Shift::To(start));
             }
             OpKind::Load(_) => self.load(func, body, op),
-            OpKind::Store(_) => self.store(func, body, op),
+            OpKind::Store(_) => {
+                let (value, ptr) = (body.operand(op, 0), body.operand(op, 1));
+                let node = self.classes.flow().value_node(func, value);
+                let edge = |node| (node, Edge::Store(func, ptr));
+                self.edges.extend(node.map(edge));
+            }
             OpKind::Call(_) | OpKind::Invoke(_) => self.call(func, body, op),
             _ => {}
         }
-        for (from, to) in whole {
-            self.moves((func, from), (func, to), Some);
-        }
     }
     fn load(&mut self, func: FuncId, body: &Body, op: Op) {
-        let (ptr, value) = (body.operand(op, 0), body.result(op));
-        for leaf in self.facts.memory.leaves_of(body.ty(value)) {
-            let is_integer = |place: &CellRef| {
-                let at = offset(*place, leaf.offset_bytes);
-                self.found.cells.contains(&cell(self.facts, at))
-            };
-            if (self.facts.memory.targets(func, ptr).iter()).any(is_integer) {
-                self.add_value(func, value, leaf.offset_bytes as u32 * 8);
-            }
-        }
-    }
-    fn store(&mut self, func: FuncId, body: &Body, op: Op) {
-        let (value, ptr) = (body.operand(op, 0), body.operand(op, 1));
-        for bit in self.bits(func, value) {
-            for place in self.facts.memory.targets(func, ptr) {
-                self.add_cell(offset(*place, u64::from(bit / 8)));
+        let (facts, value) = (self.facts, body.result(op));
+        let Some(node) = self.classes.flow().value_node(func, value) else {
+            // Not an error: the value is outside the call graph.
+            return;
+        };
+        for leaf in facts.memory.leaves_of(body.ty(value)) {
+            for place in facts.memory.targets(func, body.operand(op, 0)) {
+                let at = cell(facts, offset(*place, leaf.offset_bytes));
+                let bit = leaf.offset_bytes as u32 * 8;
+                if facts.words.begins_float(at) {
+                    self.loads.entry(at).or_default().push((node, bit));
+                }
             }
         }
     }
     fn call(&mut self, func: FuncId, body: &Body, op: Op) {
-        let unit = self.facts.unit;
-        let callees = match self.facts.closure.callee(unit, body, op) {
-            Some(Callee::Inside(callee)) => vec![callee],
-            Some(Callee::Indirect(_)) => self.facts.memory.callees(func, op).to_vec(),
+        let (facts, unit) = (self.facts, self.facts.unit);
+        let direct;
+        let callees = match facts.closure.callee(unit, body, op) {
+            Some(Callee::Inside(callee)) => {
+                direct = [callee];
+                &direct[..]
+            }
+            Some(Callee::Indirect(_)) => facts.memory.callees(func, op),
             _ => return,
         };
         let args = unit.call_args(body, op);
-        for callee in callees {
+        for &callee in callees {
             let Some(inner) = unit.functions[callee].body.as_deref() else {
                 continue;
             };
             for (&arg, &param) in args.iter().zip(inner.params()) {
-                self.moves((func, arg), (callee, param), Some);
+                self.moves((func, arg), (callee, param), Shift::Whole);
             }
             let end = inner.last(inner.root());
             let end = end.filter(|end| inner.operand_count(*end) == 1);
             if let (Some(result), Some(end)) = (body.call_result(op), end) {
-                self.moves((callee, inner.operand(end, 0)), (func, result), Some);
+                let returned = (callee, inner.operand(end, 0));
+                self.moves(returned, (func, result), Shift::Whole);
             }
         }
     }
@@ -230,11 +313,11 @@ impl IntegerFlow<'_> {
                 let is_integer = inside.any(|distance| {
                     (copy.from.iter()).any(|from| {
                         let source = offset(*from, distance as u64);
-                        self.found.cells.contains(&cell(facts, source))
+                        self.cells.contains(&cell(facts, source))
                     })
                 });
                 if is_integer {
-                    self.grown |= self.found.cells.insert((to.class, at));
+                    self.add_cell((to.class, at));
                 }
             }
         }
@@ -244,9 +327,9 @@ impl IntegerFlow<'_> {
 /// Returns the cells of the doubles that cover a location.
 fn words_of(facts: View<'_>, place: CellRef) -> Vec<(AliasSetId, i64)> {
     let (set, at) = cell(facts, place);
-    let starts = facts.words.float_offsets(set);
-    let covering = starts.filter(|start| (*start..start.saturating_add(WORD_BYTES)).contains(&at));
-    covering.map(|start| (set, start)).collect()
+    let first = at.saturating_sub(WORD_BYTES - 1);
+    let starts = facts.words.float_offsets_in(set, first..=at);
+    starts.map(|start| (set, start)).collect()
 }
 
 fn cell(facts: View<'_>, place: CellRef) -> (AliasSetId, i64) {
@@ -287,6 +370,6 @@ impl MemoryActivity {
             words.integer_in_words(facts.unit, facts.memory, (func, op))
                 && (targets.iter()).all(|place| words.begins_word(facts.memory, *place))
         });
-        is_word && self.integer_words().values.contains(&(node, 0))
+        is_word && self.integer_words().values.get(node) == Some(&true)
     }
 }

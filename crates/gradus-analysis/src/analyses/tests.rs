@@ -1,7 +1,7 @@
 //! Tests of the cache: an answer is reused exactly as long as nothing that it depends on changes.
 
 use super::{Aliasing, Analyses, Verification};
-use crate::Extent;
+use crate::{AliasSets, CallGraph, Extent, FunctionEffects};
 use gradus_ir::{Attr, AttrValue, Body, Builder, FuncId, Type, Unit, parse};
 use std::rc::Rc;
 
@@ -154,6 +154,81 @@ fn effects_over_an_old_graph_follow_the_bodies() {
     assert_eq!(analyses.take_findings(), []);
 }
 
+const CALLS: &str = "
+    declare @outside(ptr)
+    func @leaf(%p: ptr) internal { return }
+    func @middle(%p: ptr) internal { call @leaf(%p) return }
+    func @beside(%p: ptr) internal { call @outside(%p) return }
+    func @even(%p: ptr) internal { call @odd(%p) return }
+    func @odd(%p: ptr) internal { call @even(%p) return }
+    func @root(%p: ptr, %q: ptr, %r: ptr) {
+        call @middle(%p) call @beside(%q) call @even(%r) return
+    }";
+
+/// Returns the writes of `root` through each parameter before and after `change`, with effects compared with new ones.
+fn writes_of_root(change: impl FnOnce(&mut Unit)) -> [Vec<bool>; 2] {
+    let mut unit = parse(CALLS, "program").unwrap_or_else(|e| panic!("{e} {:?}", e.labels));
+    let root = func(&unit, "root");
+    let mut analyses = Analyses::new(Verification::Recompute, Aliasing::Any);
+    let mut writes = |unit: &Unit| {
+        let effects = analyses.effects(unit, &[root]);
+        let all = effects.of_function(root).expect("a summary");
+        let params = all.params.iter();
+        let list = params.map(|param| !param.writes.is_nothing()).collect();
+        assert_eq!(analyses.take_findings(), []);
+        list
+    };
+    let before = writes(&unit);
+    change(&mut unit);
+    [before, writes(&unit)]
+}
+
+#[test]
+fn an_edit_outdates_the_summaries_of_callers() {
+    let none = || vec![false, true, false];
+    for name in ["leaf", "middle"] {
+        let after = vec![true, true, false];
+        assert_eq!(writes_of_root(|unit| edit(unit, name)), [none(), after]);
+    }
+    for name in ["even", "odd"] {
+        let after = vec![false, true, true];
+        assert_eq!(writes_of_root(|unit| edit(unit, name)), [none(), after]);
+    }
+    let state = |unit: &mut Unit| {
+        let outside = func(unit, "outside");
+        let mut attrs = unit.attrs(unit.functions[outside].attrs).clone();
+        attrs.function.push(Attr {
+            name: "memory".into(),
+            value: AttrValue::Int(0),
+        });
+        unit.functions[outside].attrs = unit.intern_attrs(attrs);
+    };
+    assert_eq!(writes_of_root(state), [none(), vec![false; 3]]);
+}
+
+/// The summary of a function is taken over from an answer before an edit: the answer is made to be wrong.
+#[test]
+fn an_unchanged_function_keeps_its_summary() {
+    let mut unit = parse(CALLS, "program").unwrap_or_else(|e| panic!("{e} {:?}", e.labels));
+    let (root, beside) = (func(&unit, "root"), func(&unit, "beside"));
+    let mut analyses = Analyses::new(Verification::Recompute, Aliasing::Any);
+    analyses.effects(&unit, &[root]);
+    for entry in &mut analyses.effects {
+        let mut wrong = (*entry.answer).clone();
+        wrong.set(beside, FunctionEffects::default());
+        entry.answer = Rc::new(wrong);
+    }
+    edit(&mut unit, "leaf");
+    analyses.effects(&unit, &[root]);
+    let findings = analyses.take_findings();
+    assert_eq!(findings.len(), 1);
+    let message = &findings[0].message;
+    assert!(
+        message.contains("the cached summaries of root"),
+        "{message}"
+    );
+}
+
 #[test]
 fn alias_sets_are_reused_until_a_reached_body_changes() {
     let mut unit = unit();
@@ -166,6 +241,23 @@ fn alias_sets_are_reused_until_a_reached_body_changes() {
     edit(&mut unit, "leaf");
     assert!(!Rc::ptr_eq(&first, &analyses.alias_sets(&unit, &graph)));
     assert_eq!(analyses.take_findings(), []);
+}
+
+/// Alias sets by unification are a fallback of both analyses: the aliasing rules change nothing.
+#[test]
+fn only_alias_sets_by_inclusion_may_assume_more() {
+    let unit = unit();
+    let roots = [func(&unit, "root")];
+    let graph = CallGraph::of(&unit, &roots);
+    assert!(AliasSets::of(&unit, &graph).may_assume_more());
+    assert!(!AliasSets::by_aliasing_rules(&unit, &graph).may_assume_more());
+    assert!(!AliasSets::by_unification(&unit, &graph).may_assume_more());
+    for (aliasing, may_assume_more) in [(Aliasing::Any, true), (Aliasing::Rules, false)] {
+        let mut analyses = Analyses::new(Verification::Off, aliasing);
+        let graph = analyses.call_graph(&unit, &roots);
+        analyses.alias_sets(&unit, &graph);
+        assert_eq!(analyses.may_assume_more(), may_assume_more);
+    }
 }
 
 #[test]

@@ -542,12 +542,18 @@ impl<'a> Clobbers<'a> {
         span: (u32, u32),
         mut look: impl FnMut(u32) -> bool,
     ) {
-        let order = |n: &u32| self.alias.nest.order(self.accesses[*n as usize].op);
-        let mut list = |numbers: &[u32]| {
-            let from = numbers.partition_point(|n| order(n) < span.0);
-            let to = numbers.partition_point(|n| order(n) <= span.1);
-            numbers[from..to].iter().rev().all(|n| look(*n))
+        let order = |access: &MemoryAccess| self.alias.nest.order(access.op);
+        // Accesses are numbered in program order.
+        let first = self.accesses.partition_point(|a| order(a) < span.0) as u32;
+        let end = self.accesses.partition_point(|a| order(a) <= span.1) as u32;
+        if first >= end {
+            return;
+        }
+        let inside = |numbers: &[u32]| {
+            let from = numbers.partition_point(|n| *n < first);
+            from..from + numbers[from..].partition_point(|n| *n < end)
         };
+        let mut list = |numbers: &[u32]| numbers[inside(numbers)].iter().rev().all(|n| look(*n));
         let Some(objects) = self.alias.objects(access) else {
             match access.place {
                 MemoryRegion::Errno => {
@@ -582,7 +588,8 @@ impl<'a> Clobbers<'a> {
                 continue;
             }
             for (&meta, group) in file.objects.get(&object).into_iter().flatten() {
-                if self.metadata_separates(access.meta, meta) {
+                // The cheaper test comes first.
+                if inside(&group.all).is_empty() || self.metadata_separates(access.meta, meta) {
                     continue;
                 }
                 let go_on = match holes {

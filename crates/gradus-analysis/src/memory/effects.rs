@@ -6,13 +6,14 @@
 //! program. `errno` and memory without pointers are separate locations.
 
 use crate::call_graph::CallGraph;
-use crate::memory::external_effects;
+use crate::memory::external_effects::{self, ExternalState};
 use crate::memory::summaries;
 use gradus_ir::externals::{CompilerIntrinsic, ExternalFn, MemoryFn, SystemFn, is_stream_variable};
 use gradus_ir::{
     Access, Body, ConstKind, FuncId, GlobalId, MetaId, Op, OpKind, Type, TypeId, Unit, Value,
     scalar_ops,
 };
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 
 /// Kind of a memory access.
@@ -286,10 +287,20 @@ impl FunctionEffects {
 
 /// Effects of all functions of a call graph and of their external callees. Valid until the first edit of a
 /// body. Functions created later are answered from their attributes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Effects {
     summaries: HashMap<FuncId, FunctionEffects>,
+    /// The effects of external functions that were asked for.
+    external: RefCell<HashMap<FuncId, (ExternalState, FunctionEffects)>>,
 }
+
+impl PartialEq for Effects {
+    fn eq(&self, other: &Effects) -> bool {
+        self.summaries == other.summaries
+    }
+}
+
+impl Eq for Effects {}
 
 impl Effects {
     /// Computes the summaries of a call graph's bodies, callees before callers.
@@ -308,6 +319,20 @@ impl Effects {
         self.summaries.insert(func, summary);
     }
 
+    /// Returns the effects of a function without a summary, computed again only if the function has changed.
+    fn of_external(&self, unit: &Unit, func: FuncId) -> FunctionEffects {
+        let mut known = self.external.borrow_mut();
+        match known.get(&func) {
+            Some((state, found)) if state.holds(unit, func) => found.clone(),
+            _ => {
+                let found = external_effects::outside_function(unit, func);
+                let state = ExternalState::of(unit, func);
+                known.insert(func, (state, found.clone()));
+                found
+            }
+        }
+    }
+
     /// Returns the effects of a `call` or `invoke`: the callee's summary, refined by the attributes of the
     /// call site.
     pub fn of_call(&self, unit: &Unit, body: &Body, op: Op) -> FunctionEffects {
@@ -317,7 +342,7 @@ impl Effects {
         let mut found = match (unit.callee(body, op), seen) {
             (None, _) => FunctionEffects::unknown(),
             (Some(_), Some(summary)) => summary.clone(),
-            (Some(func), None) => external_effects::outside_function(unit, func),
+            (Some(func), None) => self.of_external(unit, func),
         };
         if let Some(attrs) = body.kind(op).call_info().and_then(|info| info.attrs) {
             match seen {

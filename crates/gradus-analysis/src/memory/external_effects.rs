@@ -6,10 +6,46 @@
 
 use crate::memory::effects::{AccessSummary, Extent, FunctionEffects, ParamEffects};
 use gradus_ir::externals::{self, ExternalFn, MemoryFn};
-use gradus_ir::{AttrSet, AttrValue, FuncId, Unit};
+use gradus_ir::{AttrSet, AttrValue, AttrsId, FactsVersion, FuncId, TypeId, Unit};
 
 /// Bits of `captures` that capture more than the address.
 const PROVENANCE: u64 = 0b1100;
+
+/// Everything that [`outside_function`] reads.
+#[derive(Clone, Debug)]
+pub(crate) struct ExternalState {
+    name: String,
+    ty: TypeId,
+    attrs: AttrsId,
+    defined: bool,
+    has_body: bool,
+    facts: FactsVersion,
+}
+
+impl ExternalState {
+    /// Returns the present state of a function.
+    pub fn of(unit: &Unit, func: FuncId) -> ExternalState {
+        let function = &unit.functions[func];
+        ExternalState {
+            name: function.name.clone(),
+            ty: function.ty,
+            attrs: function.attrs,
+            defined: function.defined,
+            has_body: function.body.is_some(),
+            facts: unit.facts_version(),
+        }
+    }
+    /// Returns true if the function has this state. Compares without a copy of the name.
+    pub fn holds(&self, unit: &Unit, func: FuncId) -> bool {
+        let function = &unit.functions[func];
+        self.attrs == function.attrs
+            && self.ty == function.ty
+            && self.defined == function.defined
+            && self.has_body == function.body.is_some()
+            && self.facts == unit.facts_version()
+            && self.name == function.name
+    }
+}
 
 /// Returns the effects of a function without a body in the unit.
 pub(crate) fn outside_function(unit: &Unit, func: FuncId) -> FunctionEffects {

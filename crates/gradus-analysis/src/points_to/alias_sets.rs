@@ -134,6 +134,8 @@ pub struct AliasSets {
     /// True if loads read the stores with compatible TBAA tags alone: the program must keep the aliasing rules of its
     /// language.
     pub(crate) assumes_aliasing_rules: bool,
+    /// True if the sets come from the fallback by unification.
+    pub(crate) is_unified: bool,
     pub(crate) callees: HashMap<(FuncId, Op), (Vec<FuncId>, bool)>,
     pub(crate) leaves: FlatTypes,
     /// The pointers that are assembled from bits of addresses, such as two halves.
@@ -158,10 +160,18 @@ impl AliasSets {
     pub fn assumes_aliasing_rules(&self) -> bool {
         self.assumes_aliasing_rules
     }
+    /// Returns true if [`AliasSets::by_aliasing_rules`] may have another result for the program. [`AliasSets::of`] falls back
+    /// to unification if that fails, too.
+    pub(crate) fn may_assume_more(&self) -> bool {
+        !self.assumes_aliasing_rules && !self.is_unified
+    }
     /// Computes the alias sets by unification (`alias_set_solver.rs`): the fallback of [`AliasSets::of`], and a bound
     /// for its result.
     pub fn by_unification(unit: &Unit, closure: &CallGraph) -> AliasSets {
-        alias_set_solver::solve(unit, closure)
+        AliasSets {
+            is_unified: true,
+            ..alias_set_solver::solve(unit, closure)
+        }
     }
 
     /// Returns the targets of each leaf of a value, in the order of [`FlatTypes::get`] for the value's type.

@@ -27,6 +27,13 @@ use std::num::FpCategory;
 /// Index of a value in the call graph.
 pub(crate) type Node = u32;
 
+/// A time, counted in changes of bit ranges and cells. The initial state is later than the default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Stamp(u32);
+
+/// The time of the initial state.
+pub(crate) const START: Stamp = Stamp(1);
+
 /// Size of the shortest float that an integer may hold the bits of.
 const WORD_BITS_MIN: u32 = 32;
 
@@ -82,6 +89,8 @@ struct NodeData {
     /// True if a word that no use shows to be an integer reaches the value: an integer that reaches it on another path
     /// does not make it an integer (Note [Merged words]).
     merges_words: bool,
+    /// The time of the last change of `lanes` or `integral`.
+    changed_at: Stamp,
 }
 
 /// The bit ranges of all values.
@@ -89,6 +98,7 @@ struct NodeData {
 pub(crate) struct Nodes {
     first: HashMap<FuncId, (u32, u32)>,
     data: Vec<NodeData>,
+    now: Stamp,
 }
 
 /// Returns the size of a bit range in bytes of memory.
@@ -102,7 +112,10 @@ pub(crate) fn kind_bytes(kind: LaneKind) -> u32 {
 impl Nodes {
     /// Creates the nodes of all values, with the bit ranges implied by their types.
     pub fn of(unit: &Unit, closure: &CallGraph, memory: &AliasSets) -> Nodes {
-        let mut nodes = Nodes::default();
+        let mut nodes = Nodes {
+            now: START,
+            ..Nodes::default()
+        };
         let mut by_type: HashMap<TypeId, NodeData> = HashMap::new();
         for (func, body) in closure.bodies(unit) {
             let start = nodes.data.len() as u32;
@@ -113,6 +126,7 @@ impl Nodes {
                     .or_insert_with(|| type_ranges(unit, memory, value.ty));
                 let mut data = data.clone();
                 data.accepts_ranges &= !matches!(value.def, Definition::Const(_));
+                data.changed_at = START;
                 nodes.data.push(data);
             }
         }
@@ -123,6 +137,19 @@ impl Nodes {
         let &(start, count) = self.first.get(&func)?;
         let index = value.index() as u32;
         (index < count).then_some(start + index)
+    }
+    /// Returns the time of the last change.
+    pub fn now(&self) -> Stamp {
+        self.now
+    }
+    /// Returns the time of a change that happens now.
+    pub fn tick(&mut self) -> Stamp {
+        self.now.0 += 1;
+        self.now
+    }
+    /// Returns the time of the last change of a node.
+    pub fn changed_at(&self, node: Node) -> Stamp {
+        self.data[node as usize].changed_at
     }
     /// Returns the bit ranges of a node, by offset.
     pub fn lanes(&self, node: Node) -> &[BitRange] {
@@ -147,7 +174,11 @@ impl Nodes {
     /// Marks the node as used in integer arithmetic. Returns true if the mark is new.
     pub fn set_integral(&mut self, node: Node) -> bool {
         let data = &mut self.data[node as usize];
-        data.accepts_ranges && !std::mem::replace(&mut data.integral, true)
+        let is_new = data.accepts_ranges && !std::mem::replace(&mut data.integral, true);
+        if is_new {
+            self.data[node as usize].changed_at = self.tick();
+        }
+        is_new
     }
     /// Returns true if the node is a term or the result of arithmetic with addresses.
     pub fn has_address_arithmetic(&self, node: Node) -> bool {
@@ -240,6 +271,7 @@ impl Nodes {
         }
         let at = data.lanes.partition_point(|l| *l < lane);
         data.lanes.insert(at, lane);
+        self.data[node as usize].changed_at = self.tick();
         true
     }
     /// Propagates bit ranges in both directions of a link.

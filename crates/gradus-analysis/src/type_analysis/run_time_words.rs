@@ -7,6 +7,7 @@ use crate::call_graph::CallGraph;
 use crate::points_to::alias_sets::{AliasSetId, AliasSets, CellRef, MemoryOrigin};
 use crate::type_analysis::type_map::{FLOAT_BYTES_MAX, TypeMap};
 use gradus_ir::{Entity, FloatKind, FuncId, Op, OpKind, Unit};
+use std::ops::RangeInclusive;
 
 /// Size of a word in bytes: a pointer or a `double`.
 const WORD_BYTES: u32 = 8;
@@ -93,6 +94,23 @@ impl TypeMap {
         let cells = self.types[set.index()].iter();
         let floats = cells.filter(|(_, seen)| seen.has_float());
         floats.map(|(offset, _)| *offset)
+    }
+
+    /// Returns the normalised offsets in a range at which floats begin in an alias set.
+    pub(crate) fn float_offsets_in(
+        &self,
+        set: AliasSetId,
+        range: RangeInclusive<i64>,
+    ) -> impl Iterator<Item = i64> {
+        let cells = self.types[set.index()].range(range);
+        let floats = cells.filter(|(_, seen)| seen.has_float());
+        floats.map(|(offset, _)| *offset)
+    }
+
+    /// Returns true if a float begins at a normalised offset of an alias set.
+    pub(crate) fn begins_float(&self, (set, offset): (AliasSetId, i64)) -> bool {
+        let seen = self.types[set.index()].get(&offset);
+        seen.is_some_and(|seen| seen.has_float())
     }
 
     /// Returns true if the program accesses floats that overlap `bytes` bytes at a location, at unreduced offsets.

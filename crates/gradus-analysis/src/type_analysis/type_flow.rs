@@ -10,7 +10,7 @@
 
 use crate::points_to::alias_sets::{AliasSetId, AliasSets, CellRef};
 use crate::type_analysis::bit_ranges;
-use crate::type_analysis::bit_ranges::{Equation, Node, StoredConstant};
+use crate::type_analysis::bit_ranges::{Equation, Node, Stamp, StoredConstant};
 use crate::type_analysis::block_layout::{lane_kinds, seen_of};
 use crate::type_analysis::type_map::{ACCESS_MAX, BitRange, LaneKind, TypeMap};
 use crate::types::lattice::CellType;
@@ -100,47 +100,95 @@ impl TypeMap {
         }
         self.iterate(memory, equations, full_flow(memory));
     }
+    /// Applies equations and copies until nothing changes. An equation is applied again only if what it reads has changed
+    /// since.
     fn iterate(&mut self, memory: &AliasSets, equations: &[Equation], flow: CopyFlow) {
+        let mut applied = vec![Stamp::default(); equations.len()];
+        let mut copied = Vec::new();
+        let there = 0..equations.len();
         loop {
             let mut news = false;
-            for equation in equations.iter().chain(equations.iter().rev()) {
-                news |= match *equation {
-                    Equation::Link(link) => self.nodes.join(link),
-                    Equation::Access {
-                        node,
-                        place,
-                        tagged,
-                        doubted,
-                        stores_address,
-                    } => {
-                        let doubted = doubted.filter(|_| {
-                            !(stores_address && self.nodes.has_address_arithmetic(node))
-                        });
-                        let is_float = doubted.is_some_and(|(func, ptr)| {
-                            let mut targets = memory.targets(func, ptr).iter();
-                            targets.any(|place| {
-                                self.is_float_under_name(memory, *place, self.nodes.bits(node))
-                            })
-                        });
-                        let tagged = if is_float { CellType::NOTHING } else { tagged };
-                        let is_new = stores_address && self.stores_address(memory, node, place);
-                        self.access(memory, node, place, tagged) || is_new
-                    }
-                    Equation::Address { result, term } => self.flow_to_term(result, term),
-                };
+            for number in there.clone().chain(there.clone().rev()) {
+                let equation = &equations[number];
+                if self.reads_changes(equation, applied[number]) {
+                    applied[number] = self.nodes.now();
+                    news |= self.apply(memory, equation);
+                }
             }
-            if !(self.follow_copies(memory, flow) || news) {
+            if !(self.follow_copies(memory, flow, &mut copied) || news) {
                 return;
             }
         }
     }
-    /// Propagates types along all byte copies. Returns true if a type is new.
-    fn follow_copies(&mut self, memory: &AliasSets, flow: CopyFlow) -> bool {
+    /// Returns true if an equation reads bit ranges or cells that have changed since it was applied.
+    fn reads_changes(&self, equation: &Equation, applied: Stamp) -> bool {
+        let is_new = |node: Node| self.nodes.changed_at(node) > applied;
+        match *equation {
+            Equation::Link(link) => is_new(link.from) || is_new(link.to),
+            Equation::Access {
+                node,
+                place,
+                doubted,
+                ..
+            } => {
+                let cells = match doubted {
+                    Some(_) => self.cells_changed_at,
+                    None => self.set_changed_at[place.class.index()],
+                };
+                is_new(node) || cells > applied
+            }
+            Equation::Address { result, term } => is_new(result) || is_new(term),
+        }
+    }
+    /// Applies an equation. Returns true if a bit range or a type is new.
+    fn apply(&mut self, memory: &AliasSets, equation: &Equation) -> bool {
+        match *equation {
+            Equation::Link(link) => self.nodes.join(link),
+            Equation::Access {
+                node,
+                place,
+                tagged,
+                doubted,
+                stores_address,
+            } => {
+                let doubted = doubted
+                    .filter(|_| !(stores_address && self.nodes.has_address_arithmetic(node)));
+                let is_float = doubted.is_some_and(|(func, ptr)| {
+                    let mut targets = memory.targets(func, ptr).iter();
+                    targets.any(|place| {
+                        self.is_float_under_name(memory, *place, self.nodes.bits(node))
+                    })
+                });
+                let tagged = if is_float { CellType::NOTHING } else { tagged };
+                let is_new = stores_address && self.stores_address(memory, node, place);
+                self.access(memory, node, place, tagged) || is_new
+            }
+            Equation::Address { result, term } => self.flow_to_term(result, term),
+        }
+    }
+    /// Propagates types along all byte copies whose ends have changed since. `copied` has the time of the last propagation
+    /// per pair of ends. Returns true if a type is new.
+    fn follow_copies(
+        &mut self,
+        memory: &AliasSets,
+        flow: CopyFlow,
+        copied: &mut Vec<Stamp>,
+    ) -> bool {
         let mut news = false;
+        let mut pair = 0;
         for copy in memory.copies() {
             for (&from, &to) in
                 (copy.from.iter()).flat_map(|from| copy.to.iter().map(move |to| (from, to)))
             {
+                if pair == copied.len() {
+                    copied.push(Stamp::default());
+                }
+                pair += 1;
+                let changed = |end: CellRef| self.set_changed_at[end.class.index()];
+                if changed(from).max(changed(to)) <= copied[pair - 1] {
+                    continue;
+                }
+                copied[pair - 1] = self.nodes.now();
                 let size = copy.size_bytes;
                 news |= self.copy(memory, (from, to), size, CellFilter::All);
                 news |= match flow {
@@ -151,6 +199,12 @@ impl TypeMap {
             }
         }
         news
+    }
+    /// Records that the cells of an alias set, or their evidence, have changed.
+    fn set_changed(&mut self, class: AliasSetId) {
+        let now = self.nodes.tick();
+        self.set_changed_at[class.index()] = now;
+        self.cells_changed_at = now;
     }
     /// Returns true if the program's own memory holds floats where an access names an integer: numbers that move as words
     /// under an integer's name (`std::vector<uint64_t>`), or unions of C++.
@@ -276,8 +330,13 @@ impl TypeMap {
                 if is_far || !self.is_selected(memory, (to.class, offset), &seen, filter) {
                     continue;
                 }
-                let cell = self.types[to.class.index()].entry(offset).or_default();
-                news |= cell.add(&seen);
+                let cells = &mut self.types[to.class.index()];
+                let count = cells.len();
+                let is_new = cells.entry(offset).or_default().add(&seen);
+                news |= is_new;
+                if is_new || cells.len() > count {
+                    self.set_changed(to.class);
+                }
                 if filter == CellFilter::All {
                     self.set_own(to.class, offset, seen);
                 }
@@ -307,12 +366,14 @@ impl TypeMap {
                 self.is_selected(memory, cell, seen, filter)
             })
             .collect();
+        let evidence = &mut self.evidence[to.class.index()];
+        let count = evidence.len();
         let mut news = false;
         for (offset, seen) in found {
-            news |= self.evidence[to.class.index()]
-                .entry(offset)
-                .or_default()
-                .add(&seen);
+            news |= evidence.entry(offset).or_default().add(&seen);
+        }
+        if news || evidence.len() > count {
+            self.set_changed(to.class);
         }
         news
     }
@@ -346,19 +407,25 @@ impl TypeMap {
     fn set_own(&mut self, class: AliasSetId, offset: i64, seen: CellType) {
         if let Some(own) = self.own_cells.get_mut(class.index())
             && !seen.is_nothing()
+            && own.insert(offset)
         {
-            own.insert(offset);
+            self.set_changed(class);
         }
     }
     /// Records a type for the cell at a location. Returns true if the type is new.
     pub(super) fn note(&mut self, memory: &AliasSets, place: CellRef, seen: CellType) -> bool {
-        let evidence = &mut self.evidence[place.class.index()];
-        let raw = evidence.entry(place.offset_bytes).or_default();
-        let news = raw.add(&seen);
         let offset = memory.get(place.class).normalize_offset(place.offset_bytes);
         self.set_own(place.class, offset, seen);
-        let cell = self.types[place.class.index()].entry(offset).or_default();
-        cell.add(&seen) || news
+        let evidence = &mut self.evidence[place.class.index()];
+        let cells = &mut self.types[place.class.index()];
+        let count = evidence.len() + cells.len();
+        let in_evidence = evidence.entry(place.offset_bytes).or_default().add(&seen);
+        let in_cell = cells.entry(offset).or_default().add(&seen);
+        let is_larger = evidence.len() + cells.len() > count;
+        if in_evidence || in_cell || is_larger {
+            self.set_changed(place.class);
+        }
+        in_evidence || in_cell
     }
     /// Marks cells as integers if integer accesses without bit ranges use them as numbers or are too short
     /// for floats. A similar access to a cell with floats marks the value as conflicting.
@@ -367,7 +434,7 @@ impl TypeMap {
     /// reads `m` as a number make the caller's `n` a number. The cells that such values come from are marked in turn.
     pub(super) fn mark_integers(&mut self, memory: &AliasSets, equations: &[Equation]) {
         while self.mark_integers_once(memory, equations) {}
-        self.follow_copies(memory, full_flow(memory));
+        self.follow_copies(memory, full_flow(memory), &mut Vec::new());
     }
     /// Returns true if a value is newly known as a number.
     fn mark_integers_once(&mut self, memory: &AliasSets, equations: &[Equation]) -> bool {

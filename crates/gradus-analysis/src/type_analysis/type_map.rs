@@ -13,7 +13,7 @@
 use crate::call_graph::CallGraph;
 use crate::points_to::alias_sets::{AliasSetId, AliasSets, CellRef, CopyBytes, MemoryOrigin};
 use crate::type_analysis::bit_ranges;
-use crate::type_analysis::bit_ranges::Nodes;
+use crate::type_analysis::bit_ranges::{Nodes, START, Stamp};
 use crate::type_analysis::block_layout;
 use crate::type_analysis::block_layout::lane_kinds;
 use crate::type_analysis::type_flow::own_cells;
@@ -127,6 +127,10 @@ pub struct TypeMap {
     /// By alias set: the normalised offsets of the cells whose types do not come from the destination of a copy
     /// alone. Recorded only during the fixpoint, and only if copies have a direction.
     pub(super) own_cells: Vec<BTreeSet<i64>>,
+    /// By alias set: the time of the last change of `types`, `evidence` or `own_cells` in the present fixpoint.
+    pub(super) set_changed_at: Vec<Stamp>,
+    /// The time of the last change in any alias set.
+    pub(super) cells_changed_at: Stamp,
     copies: HashMap<(FuncId, Op), CopyBytes>,
     pub(super) visible: Vec<bool>,
     /// True for alias sets without evidence from accesses, TBAA names and declarations, before integer
@@ -160,6 +164,8 @@ impl TypeMap {
                 .collect(),
             nodes: Nodes::of(unit, closure, memory),
             own_cells: own_cells(memory),
+            set_changed_at: vec![START; memory.alias_sets().len()],
+            cells_changed_at: START,
             copies: memory.copies().iter().map(|c| (c.at, c.clone())).collect(),
             visible: externally_visible(closure, memory),
             declared: vec![false; memory.alias_sets().len()],

@@ -29,8 +29,8 @@ fn parent(unit: &Unit, ty: TbaaTypeId) -> Option<TbaaTypeId> {
 /// Returns the nearest common ancestor of two types; `None` for types of different trees.
 fn least_common(unit: &Unit, a: TbaaTypeId, b: TbaaTypeId) -> Option<TbaaTypeId> {
     let chain = |ty| std::iter::successors(Some(ty), |ty| parent(unit, *ty)).take(MAX_STEPS);
-    let above: Vec<TbaaTypeId> = chain(a).collect();
-    chain(b).find(|ty| above.contains(ty))
+    // Chains have few types: a second walk is faster than a list.
+    chain(b).find(|ty| chain(a).any(|above| above == *ty))
 }
 
 /// Returns true if `part` may access a member inside `whole`. Returns `None` if the walk through the types

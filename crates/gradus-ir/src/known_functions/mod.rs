@@ -64,8 +64,8 @@ impl Unit {
             return None;
         }
         let function = &self.functions[func];
-        let seen = function.defined && !is_cpp_text_function(&function.name);
-        let has_body = seen || function.body.is_some();
+        let is_seen = || function.defined && !is_cpp_text_function(&function.name);
+        let has_body = function.body.is_some() || is_seen();
         if has_body && !function.name.starts_with(TAPE) {
             return None;
         }

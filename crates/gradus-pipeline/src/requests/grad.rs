@@ -58,7 +58,8 @@ pub(crate) fn wrap(
     setting: &RequestContext<'_>,
     roots: &mut Roots,
 ) -> Result<WrappedDerivative, Vec<Diagnostic>> {
-    let (args, notes) = activities(unit, analyses, setting)?;
+    let written = writes(unit, analyses, setting.primal);
+    let (args, notes) = activities(unit, setting, &written)?;
     let one = |d| vec![d];
     let variant = variant(unit, setting, args).map_err(one)?;
     let name = symbol(unit, setting).map_err(one)?;
@@ -67,7 +68,6 @@ pub(crate) fn wrap(
     let returned = return_convention(unit, setting, &signature).map_err(one)?;
     let span = unit.functions[setting.primal].span.clone();
     let passed = c_layout::c_parameters(unit, &signature);
-    let written = writes(unit, analyses, setting.primal);
     let mut derivative = describe(unit, setting, &variant, &passed, name.clone(), parts);
     for (argument, is_written) in derivative.primal.iter_mut().zip(written) {
         argument.is_written = is_written;
@@ -122,18 +122,18 @@ fn symbol(unit: &Unit, setting: &RequestContext<'_>) -> Result<String, Diagnosti
     Ok(name)
 }
 
-/// Returns the activity of each parameter, and notes about activities chosen for the user.
+/// Returns the activity of each parameter, and notes about activities chosen for the user. `written` tells per parameter
+/// whether the function writes floats through it.
 fn activities(
     unit: &Unit,
-    analyses: &mut Analyses,
     setting: &RequestContext<'_>,
+    written: &[bool],
 ) -> Result<(Vec<ArgActivity>, Vec<Diagnostic>), Vec<Diagnostic>> {
     let arguments = source_arguments(unit, setting.primal);
     let (wrt, mut findings) = find_all(unit, setting, &arguments, &setting.request.wrt);
     let (inactive, others) = find_all(unit, setting, &arguments, &setting.request.inactive);
     findings.extend(others);
     let params = unit.param_types(unit.functions[setting.primal].ty);
-    let written = ParameterWrites::of(unit, analyses, setting.primal);
     let mut notes = Vec::new();
     let mut activities = vec![ArgActivity::Const; params.len()];
     for (number, argument) in arguments.iter().enumerate() {
@@ -148,7 +148,7 @@ fn activities(
                 ty if carries_float(unit, ty) => ArgActivity::Active,
                 _ => ArgActivity::Const,
             };
-            let written = natural == ArgActivity::Dup && written.through(i);
+            let written = natural == ArgActivity::Dup && written[i];
             let taken = asked || setting.request.wrt.is_empty() || written;
             if taken && !excluded {
                 activities[i] = natural;

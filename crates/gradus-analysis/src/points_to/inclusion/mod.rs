@@ -33,19 +33,31 @@ use crate::points_to::alias_sets::AliasSets;
 use crate::points_to::inclusion::solver::Solver;
 use gradus_ir::Unit;
 
+/// A limit that a program exceeds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Limit {
+    /// The number of nodes, which does not depend on tags.
+    Nodes,
+    /// The work of the solver.
+    Work,
+}
+
 /// Computes [`AliasSets::of`]. Returns `None` for a program with more than `nodes_max` nodes, or with too much work.
 ///
 /// A program with too much work is solved again with the aliasing rules of its language: a load reads the stores with
 /// compatible TBAA tags alone. A few wrong targets of a generic container then spread less.
 pub(crate) fn solve(unit: &Unit, closure: &CallGraph, nodes_max: u32) -> Option<AliasSets> {
-    let mut attempts = [false, true].into_iter();
-    attempts.find_map(|uses_tags| solve_once(unit, closure, nodes_max, uses_tags))
+    match solve_once(unit, closure, nodes_max, false) {
+        Ok(sets) => Some(sets),
+        Err(Limit::Work) => solve_by_tags(unit, closure, nodes_max),
+        Err(Limit::Nodes) => None,
+    }
 }
 
 /// Computes [`AliasSets::by_aliasing_rules`]. Returns `None` for a program with more than `nodes_max` nodes, or with too
 /// much work.
 pub(crate) fn solve_by_tags(unit: &Unit, closure: &CallGraph, nodes_max: u32) -> Option<AliasSets> {
-    solve_once(unit, closure, nodes_max, true)
+    solve_once(unit, closure, nodes_max, true).ok()
 }
 
 fn solve_once(
@@ -53,11 +65,11 @@ fn solve_once(
     closure: &CallGraph,
     nodes_max: u32,
     uses_tags: bool,
-) -> Option<AliasSets> {
-    let builder = build::build(unit, closure);
-    if builder.program.kinds.len() > nodes_max as usize {
-        return None;
-    }
+) -> Result<AliasSets, Limit> {
+    let builder = build::build(unit, closure, nodes_max).ok_or(Limit::Nodes)?;
     let solver = Solver::solve(builder, uses_tags);
-    (!solver.is_exhausted()).then(|| results::results(&solver))
+    match solver.is_exhausted() {
+        true => Err(Limit::Work),
+        false => Ok(results::results(&solver)),
+    }
 }

@@ -44,8 +44,12 @@ pub(crate) struct Builder<'a> {
     call_contexts: Vec<Context>,
 }
 
-/// Builds the constraints of all bodies.
-pub(crate) fn build<'a>(unit: &'a Unit, closure: &'a CallGraph) -> Builder<'a> {
+/// Builds the constraints of all bodies. Returns `None` for a program with more than `nodes_max` nodes.
+pub(crate) fn build<'a>(
+    unit: &'a Unit,
+    closure: &'a CallGraph,
+    nodes_max: u32,
+) -> Option<Builder<'a>> {
     let instances = Instances::of(unit, closure);
     let mut builder = Builder {
         unit,
@@ -69,12 +73,18 @@ pub(crate) fn build<'a>(unit: &'a Unit, closure: &'a CallGraph) -> Builder<'a> {
     }
     for index in 0..builder.instances.list.len() {
         builder.add_body(Context(index as u32));
+        if builder.has_more_nodes_than(nodes_max) {
+            return None;
+        }
     }
     builder.add_guarded_calls();
-    builder
+    (!builder.has_more_nodes_than(nodes_max)).then_some(builder)
 }
 
 impl<'a> Builder<'a> {
+    fn has_more_nodes_than(&self, nodes_max: u32) -> bool {
+        self.program.kinds.len() > nodes_max as usize
+    }
     fn add_slots(&mut self, func: FuncId) {
         let body = self.body(func);
         let slots = body.map(|body| Slots::new(body, &self.leaves));
