@@ -111,6 +111,7 @@ fn derive(
         tape: Default::default(),
         versions: Default::default(),
         strong_zero: false,
+        tangents: Default::default(),
         concurrent: false,
         outermost: false,
     };
