@@ -29,6 +29,7 @@ class Function(Caller):
         self._first = first
         self._library, self._program, self._made, self._form = library, program, made, shape
         self._wrt, self._text = stated
+        self._last = None
         self.__name__ = shape.name
         return self
 
@@ -161,6 +162,16 @@ class Function(Caller):
         from ._dense import hessian
 
         return hessian(self, args, kwargs)
+
+    @property
+    def pattern(self):
+        """The pattern of the last sparse derivative; None before the first."""
+        return self._last
+
+    @property
+    def colours(self) -> int | None:
+        """The number of colours of the last sparse derivative: its products."""
+        return self._last and self._last.colours
 
     def sparsity(self, *args, of: str = "jac", **kwargs):
         """Returns the sparsity pattern of the Jacobian (`of="jac"`) or Hessian (`"hess"`) with a colouring."""

@@ -68,6 +68,32 @@ class Sparsity:
         """The row of each entry."""
         return numpy.repeat(numpy.arange(self.shape[0]), numpy.diff(self.indptr))
 
+    @cached_property
+    def products(self) -> list[tuple[numpy.ndarray, numpy.ndarray]]:
+        """For the product of each colour, entries of the matrix and their places in the product."""
+        if self.groups == "symmetric":
+            colors, places = self._alone()
+        elif self.groups == "columns":
+            colors, places = self.coloring[self.indices], self.rows
+        else:
+            colors, places = self.coloring[self.rows], self.indices
+        order = numpy.argsort(colors, kind="stable")
+        ends = numpy.searchsorted(colors[order], numpy.arange(self.colours + 1))
+        parts = [order[first:end] for first, end in zip(ends, ends[1:])]
+        return [(part, places[part]) for part in parts]
+
+    def _alone(self) -> tuple[numpy.ndarray, numpy.ndarray]:
+        """Returns for each entry of a Hessian the colour and the place of a product that holds the entry alone.
+
+        The entry in row i and column j is alone in row i of the product of column j's colour if row i has no other column
+        of the colour. Otherwise the entry in row j and column i is alone, because the colouring is a star colouring.
+        """
+        keys = self.rows * (self.colours + 1) + self.coloring[self.indices]
+        _, inverse, counts = numpy.unique(keys, return_inverse=True, return_counts=True)
+        is_alone = counts[inverse] == 1
+        color = numpy.where(is_alone, self.coloring[self.indices], self.coloring[self.rows])
+        return color, numpy.where(is_alone, self.rows, self.indices)
+
     def matrix(self):
         """Returns the pattern as a SciPy matrix of ones, for example for `jac_sparsity=` of `least_squares`."""
         return csr(self, numpy.ones(self.nnz))
@@ -79,11 +105,14 @@ class Sparsity:
 
 def csr(pattern: Sparsity, data: numpy.ndarray):
     """Returns a `scipy.sparse.csr_array`, or `(indptr, indices, data, shape)` without SciPy."""
+    # Copies: SciPy changes the indices of a matrix in place.
+    dtype = "i4" if max(*pattern.shape, pattern.nnz) < 2**31 else "i8"
+    indices, indptr = pattern.indices.astype(dtype), pattern.indptr.astype(dtype)
     try:
         from scipy.sparse import csr_array
     except ImportError:
-        return pattern.indptr, pattern.indices, data, pattern.shape
-    return csr_array((data, pattern.indices, pattern.indptr), shape=pattern.shape)
+        return indptr, indices, data, pattern.shape
+    return csr_array((data, indices, indptr), shape=pattern.shape)
 
 
 @dataclass
@@ -164,26 +193,25 @@ def _members(point: Point, sets: numpy.ndarray, width: int) -> tuple[numpy.ndarr
     """Returns the pairs of an output and a member of its set."""
     dtype = sets.dtype.str[1:]
     word, fraction, exponent = WORDS[dtype]
-    words = sets.view(word).astype("u8")
-    outputs = numpy.flatnonzero(words)
-    words = words[outputs]
+    words = sets.view(word)
+    outputs = numpy.flatnonzero(words != 0)
+    words = words[outputs].astype("u8")
     if numpy.any(words >> numpy.uint64(fraction) != exponent):
         raise Error(f"{point.name}.{point.what}: the dependencies of an output are unknown, because the program converts the "
                     "bits of numbers; use the dense derivative")
-    own = SET_BITS[dtype]
-    pairs = [numpy.empty((0, 2), "i8")]
-    for bit in range(own):
-        hit = outputs[(words >> numpy.uint64(bit)) & numpy.uint64(1) == 1]
-        # A shorter set holds each member of a longer set modulo its own length, and conversely.
-        for member in range(bit, width, own) if own < width else [bit % width]:
-            pairs.append(numpy.stack([hit, numpy.full(len(hit), member)], axis=1))
-    whole = numpy.concatenate(pairs)
-    return whole[:, 0], whole[:, 1]
+    bits = numpy.unpackbits(words[:, None].astype("<u8").view("u1"), axis=1, bitorder="little")[:, : SET_BITS[dtype]]
+    hit, members = numpy.nonzero(bits)
+    outputs = outputs[hit]
+    if SET_BITS[dtype] < width:
+        # A shorter set merges members.
+        return numpy.concatenate([outputs, outputs]), numpy.concatenate([members, members + SET_BITS[dtype]])
+    return outputs, members % width
 
 
 def _compress(rows: numpy.ndarray, columns: numpy.ndarray, shape: tuple[int, int]) -> tuple[numpy.ndarray, numpy.ndarray]:
     """Returns the entries by rows, in order and once each: `indptr` and `indices`."""
-    keys = numpy.unique(rows.astype("i8") * max(shape[1], 1) + columns)
+    keys = numpy.sort(rows.astype("i8") * max(shape[1], 1) + columns)
+    keys = keys[numpy.diff(keys, prepend=-1) > 0]
     counts = numpy.bincount(keys // max(shape[1], 1), minlength=shape[0])
     return numpy.concatenate([[0], numpy.cumsum(counts)]).astype("i8"), keys % max(shape[1], 1)
 
@@ -202,56 +230,45 @@ def _pattern(what: str, shape: tuple[int, int], rows: numpy.ndarray, columns: nu
 
 def evaluate(point: Point, pattern: Sparsity):
     """Returns the derivative in the form of the pattern, after a comparison along a random direction."""
-    values = numpy.random.default_rng().uniform(0.5, 1.5, point.size) * numpy.random.default_rng().choice([-1, 1], point.size)
-    values = values.astype(point.argument.dtype)
+    values = numpy.random.default_rng().uniform(0.5, 1.5, point.size).astype(point.argument.dtype)
     operation = point.function.jvp if point.what == "jac" else point.function.hvp
     found = point.call(operation, point.direction(values))
-    dtype = point.output_dtype(found)
-    wanted = numpy.ravel(numpy.asarray(found, dtype))
-    if pattern.of != point.what or pattern.shape != (len(wanted), point.size):
+    found = numpy.asarray(found, point.output_dtype(found))
+    if pattern.of != point.what or pattern.shape != (found.size, point.size):
         raise ValueError(f"{point.name}.{point.what}: the pattern is of {pattern.of} with shape {pattern.shape}, but the "
-                         f"derivative has shape {(len(wanted), point.size)}")
-    narrow = "f4" if point.is_single else min(dtype, point.argument.dtype)
-    data = _entries(point, pattern, numpy.asarray(found, dtype)).astype(dtype, copy=False)
+                         f"derivative has shape {(found.size, point.size)}")
+    data = _entries(point, pattern, found)
+    narrow = "f4" if point.is_single else min(found.dtype.str[1:], point.argument.dtype)
+    if not _agrees(pattern, data, values, numpy.ravel(found), TOLERANCES[narrow]):
+        raise PatternChanged(point.name, point.what)
+    point.function._last = pattern
+    return csr(pattern, data)
+
+
+def _agrees(pattern: Sparsity, data: numpy.ndarray, values: numpy.ndarray, wanted: numpy.ndarray, tolerance: float) -> bool:
+    """Returns whether a product with the matrix equals `wanted`, up to rounding errors and infinite rows."""
     with numpy.errstate(all="ignore"):
         parts = data * values[pattern.indices]
-        sums, scales = (numpy.bincount(pattern.rows, part, minlength=len(wanted)) for part in (parts, abs(parts)))
+        sums = numpy.bincount(pattern.rows, parts, minlength=len(wanted))
         error = abs(sums - wanted)
-        is_right = (error <= TOLERANCES[narrow] * (scales + abs(wanted))) | ~numpy.isfinite(wanted) & ~numpy.isfinite(sums)
-    if not is_right.all():
-        raise PatternChanged(point.name, point.what)
-    return csr(pattern, data)
+        if (error <= tolerance * abs(wanted)).all():
+            return True
+        scales = numpy.bincount(pattern.rows, abs(parts), minlength=len(wanted))
+        is_right = error <= tolerance * (scales + abs(wanted))
+        return bool((is_right | ~numpy.isfinite(wanted) & ~numpy.isfinite(sums)).all())
 
 
 def _entries(point: Point, pattern: Sparsity, like: numpy.ndarray) -> numpy.ndarray:
     """Returns the values of the pattern's entries, from one product per colour."""
-    of_group = pattern.rows if pattern.groups == "rows" else pattern.indices
-    partner = pattern.indices if pattern.groups == "rows" else pattern.rows
     data = numpy.zeros(pattern.nnz, like.dtype)
-    colors, places = pattern.coloring[of_group], partner
-    if pattern.groups == "symmetric":
-        colors, places = _alone(pattern)
-    order = numpy.argsort(colors, kind="stable")
-    ends = numpy.searchsorted(colors[order], numpy.arange(pattern.colours + 1))
-    for color in range(pattern.colours):
-        seeds = (pattern.coloring == color).astype(like.dtype if pattern.groups == "rows" else point.argument.dtype)
-        found = point.transposed(seeds, like) if pattern.groups == "rows" else point.product(seeds)
-        entries = order[ends[color] : ends[color + 1]]
-        data[entries] = found[places[entries]]
+    for color, (entries, places) in enumerate(pattern.products):
+        group = pattern.coloring == color
+        if pattern.groups == "rows":
+            found = point.transposed(group.astype(like.dtype), like)
+        else:
+            found = point.product(group.astype(point.argument.dtype))
+        data[entries] = found[places]
     return data
-
-
-def _alone(pattern: Sparsity) -> tuple[numpy.ndarray, numpy.ndarray]:
-    """Returns for each entry of a Hessian the colour and the row of a product that holds the entry alone.
-
-    The entry in row i and column j is alone in row i of the product of column j's colour if row i has no other column of
-    the colour. Otherwise the entry in row j and column i is alone, because the colouring is a star colouring.
-    """
-    keys = pattern.rows * (pattern.colours + 1) + pattern.coloring[pattern.indices]
-    _, inverse, counts = numpy.unique(keys, return_inverse=True, return_counts=True)
-    is_alone = counts[inverse] == 1
-    color = numpy.where(is_alone, pattern.coloring[pattern.indices], pattern.coloring[pattern.rows])
-    return color, numpy.where(is_alone, pattern.rows, pattern.indices)
 
 
 def sparsity(function, what: str, args: tuple, kwargs: dict) -> Sparsity:

@@ -304,10 +304,12 @@ void f(const double *x, double *y, int n) {
 def test_a_branch_changes_the_pattern():
     f = gradus.from_source(BRANCH, signatures={"f": "y: out[n]"}).f.wrt("x")
     x = RNG.uniform(1, 2, 6)
+    assert f.pattern is None and f.colours is None
     pattern = f.sparsity(x)
     for point in (x, x * 2, -x):
         np.testing.assert_allclose(dense(f.jac(point, sparse=True)), f.jac(point), rtol=1e-13)
     np.testing.assert_allclose(dense(f.jac(x, sparse=pattern)), f.jac(x), rtol=1e-13)
+    assert f.pattern is pattern and f.colours == pattern.colours
     with pytest.raises(gradus.PatternChanged, match=r"f\.jac: the sparsity pattern does not fit.*f\.sparsity"):
         f.jac(-x, sparse=pattern)
 
@@ -318,6 +320,28 @@ def test_an_index_array_changes_the_pattern():
     for shift in range(3):
         p = ((np.arange(12) + shift) % 12).astype("i4")
         np.testing.assert_allclose(dense(f.jac(x, p, sparse=True)), f.jac(x, p), rtol=1e-13)
+
+
+def test_a_matrix_shares_nothing_with_the_pattern():
+    f = function(CASES["linear"])
+    x = CASES["diffusion"].x
+    g = function(CASES["diffusion"])
+    pattern = g.sparsity(x)
+    found = g.jac(x, sparse=pattern)
+    found.data[::2] = 0
+    found.eliminate_zeros()
+    np.testing.assert_allclose(dense(g.jac(x, sparse=pattern)), g.jac(x), rtol=1e-13)
+    assert f.hess(x, sparse=True).nnz == 0
+
+
+def test_infinite_and_undefined_rows():
+    f = gradus.from_source("#include <math.h>\nvoid f(const double *x, double *y, int n) "
+                           "{ for (int i = 0; i < n; i++) y[i] = sqrt(x[i]) + (i ? x[i - 1] : 0); }",
+                           signatures={"f": "y: out[n]"}).f
+    x = np.array([1.0, 0.0, 2.0, -1.0])
+    found = dense(f.jac(x, sparse=True))
+    np.testing.assert_allclose(found[[0, 2]], f.jac(x)[[0, 2]], rtol=1e-13)
+    assert np.isinf(found[1, 1]) and np.isnan(found[3, 3])
 
 
 def test_a_hessian_changes_its_pattern():
