@@ -2,7 +2,8 @@
 //!
 //! All ops that move floats treat a set like a tangent. This file emits the sets of the ops that compute: the result of
 //! a float op depends on the inputs of each operand whose partial derivative is not zero everywhere. A select of floats
-//! depends on the inputs of both operands. Control flow counts as executed.
+//! by a comparison of active floats depends on the inputs of both operands. Other selects and control flow count as
+//! executed.
 
 use super::ForwardPass;
 use crate::calculus;
@@ -10,6 +11,10 @@ use crate::emit::builder::Lanes;
 use crate::shadow::dependency_sets;
 use crate::variant::{Mode, Tangents};
 use gradus_ir::{CastOp, Code, Diagnostic, Op, OpKind, RmwOp, Type, TypeId, Value};
+use std::collections::HashSet;
+
+/// The ops of a condition that are searched for active floats; a longer condition counts as decided by active floats.
+const CONDITION_OPS_MAX: usize = 100;
 
 impl ForwardPass<'_, '_, '_, '_> {
     /// Returns true if the companions of floats are dependency sets.
@@ -17,25 +22,43 @@ impl ForwardPass<'_, '_, '_, '_> {
         self.variant.mode == Mode::Forward && self.variant.tangents == Tangents::Dependencies
     }
 
-    /// Emits the union of the sets of the operands `from`, as the set of the result, if the op is on floats. Returns false
-    /// for other types.
-    pub(super) fn unite_operands(&mut self, op: Op, from: &[usize]) -> bool {
+    /// Emits the union of the sets of both operands of a select, as the set of the result, if the select is on floats and
+    /// active floats decide. Returns false for other selects.
+    pub(super) fn unite_selected(&mut self, op: Op) -> bool {
         let result = self.facts.body.result(op);
         let ty = self.facts.body.ty(result);
-        if self.out.unit.types.float_kind(ty).is_none() {
+        let is_float = self.out.unit.types.float_kind(ty).is_some();
+        if !is_float || !self.is_decided_by_floats(self.facts.body.operand(op, 0)) {
             return false;
         }
         if !dependency_sets::has_sets(self.out.unit, ty) {
             self.refuse_sets(op);
             return true;
         }
-        let operands = from.iter().map(|i| self.facts.body.operand(op, *i));
-        let operands: Vec<Value> = operands.collect();
-        let sets: Vec<Lanes> = operands.iter().map(|v| self.companion(*v)).collect();
+        let operands = [1, 2].map(|i| self.facts.body.operand(op, i));
+        let sets = operands.map(|v| self.companion(v));
         let lanes = (0..self.facts.width).map(|lane| self.union_at(&sets, lane, ty));
         let lanes = lanes.collect();
         self.companions.insert(result, lanes);
         true
+    }
+
+    /// Returns true if a condition is computed from active floats, by ops in the body without memory or control flow.
+    fn is_decided_by_floats(&self, condition: Value) -> bool {
+        let body = self.facts.body;
+        let (mut seen, mut work) = (HashSet::new(), vec![condition]);
+        while let Some(value) = work.pop() {
+            if self.facts.is_active(value) || seen.len() > CONDITION_OPS_MAX {
+                return true;
+            }
+            let Some(op) = body.def_op(value).filter(|op| seen.insert(*op)) else {
+                continue;
+            };
+            if body.op_regions(op).is_empty() && !matches!(body.kind(op), OpKind::Load(_)) {
+                work.extend(body.operands(op));
+            }
+        }
+        false
     }
 
     /// Emits the union of the sets of one batch element.

@@ -23,7 +23,7 @@ impl ForwardPass<'_, '_, '_, '_> {
         match body.kind(op) {
             OpKind::Addr { .. } if is_planted(Mutant::ShadowAddressMissing) => {}
             OpKind::Addr { .. } => self.clone_on_companions(op, &[0]),
-            OpKind::Select if self.has_dependency_sets() && self.unite_operands(op, &[1, 2]) => {}
+            OpKind::Select if self.has_dependency_sets() && self.unite_selected(op) => {}
             OpKind::Select => self.clone_on_companions(op, &[1, 2]),
             OpKind::ExtractElement | OpKind::ExtractValue(_) | OpKind::Freeze => {
                 self.clone_on_companions(op, &[0]);
