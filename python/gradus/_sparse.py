@@ -99,8 +99,9 @@ class Sparsity:
         return csr(self, numpy.ones(self.nnz))
 
     def __repr__(self) -> str:
-        return (f"<sparsity of {self.of}: {self.shape[0]} × {self.shape[1]}, {self.nnz} entries, {self.colours} "
-                f"colours of {'columns' if self.groups == 'symmetric' else self.groups}>")
+        groups = "rows" if self.groups == "rows" else "columns"
+        colours = "1 colour" if self.colours == 1 else f"{self.colours} colours"
+        return f"<sparsity of {self.of}: {self.shape[0]} × {self.shape[1]}, {self.nnz} entries, {colours} of {groups}>"
 
 
 def csr(pattern: Sparsity, data: numpy.ndarray):

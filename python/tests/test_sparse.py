@@ -174,7 +174,127 @@ void f(const double *x, double *y, int n) {
 void f(const double *x, double *y, int n) {
     for (int i = 0; i < n / 4; i++) { double s = 0; for (int k = 0; k < 4; k++) s += x[4 * i + k] * x[4 * i + k]; y[i] = s; }
 }""", "y: out[3]", entries=12, colours=4, flags=("-O3", "-ffast-math", "-march=native")),
+    "atomic updates": Case("""
+void f(const double *x, double *y, int n) {
+    for (int i = 0; i < n; i++) y[i] = 0;
+#pragma omp parallel for
+    for (int i = 0; i < n; i++) {
+#pragma omp atomic
+        y[i / 3] += x[i] * x[i];
+    }
+}""", "y: out[n]", flags=("-fopenmp",), entries=12),
+    "vector intrinsics": Case("""
+#include <immintrin.h>
+void f(const double *x, double *y, int n) {
+    for (int i = 0; i + 4 <= n; i += 4) {
+        __m256d a = _mm256_loadu_pd(x + i), b = _mm256_permute_pd(a, 5), z = _mm256_setzero_pd();
+        __m256d c = _mm256_blendv_pd(a, b, _mm256_cmp_pd(a, b, _CMP_GT_OQ));
+        __m256d d = _mm256_and_pd(_mm256_cmp_pd(a, z, _CMP_GT_OQ), a);
+        _mm256_storeu_pd(y + i, _mm256_add_pd(_mm256_mul_pd(c, d), _mm256_hadd_pd(a, b)));
+    }
+}""", "y: out[n]", flags=("-O2", "-mavx2"), entries=24, colours=2),
+    "masks": Case("""
+#include <stdint.h>
+#include <string.h>
+void f(const double *x, double *y, int n) {
+    for (int i = 0; i < n; i++) {
+        uint64_t bits; double kept;
+        memcpy(&bits, &x[i], 8); bits &= -(uint64_t)(x[i] > 0); memcpy(&kept, &bits, 8);
+        y[i] = kept * x[(i + 1) % n];
+    }
+}""", "y: out[n]", entries=24),
+    "complex numbers": Case("""
+#include <complex.h>
+void f(const double *x, double *y, int n) {
+    for (int i = 0; i < n; i += 2) {
+        double complex z = x[i] + I * x[i + 1];
+        z = csqrt(z * z / (1 + z)); y[i] = creal(z); y[i + 1] = cabs(z);
+    }
+}""", "y: out[n]", entries=24, colours=2),
+    "globals, and a select by an index": Case("""
+static double g[64]; static double *p = g + 3; static struct { double a, b; int c; } q;
+static void set(const double *x, int n) { for (int i = 0; i < n; i++) p[i] = x[i] * x[i]; q.a = x[0]; q.b = x[1]; q.c = 3; }
+void f(const double *x, double *y, int n) {
+    set(x, n);
+    double a = q.a, b = q.b;
+    for (int i = 0; i < n; i++) y[i] = g[i + 3] + (i == 2 ? a * b : 0);
+}""", "y: out[n]", entries=14, colours=3),
+    "unions": Case("""
+union word { double d; long i; };
+struct tagged { int kind; union word v; };
+void f(const double *x, double *y, int n) {
+    struct tagged a[64], b[64];
+    for (int i = 0; i < n; i++) { a[i].kind = i % 2; if (i % 2) a[i].v.d = x[i]; else a[i].v.i = i; }
+    for (int i = 0; i < n; i++) b[i] = a[n - 1 - i];
+    for (int i = 0; i < n; i++) y[i] = b[i].kind ? b[i].v.d * x[0] : b[i].v.i * x[1];
+}""", "y: out[n]", entries=18),
+    "recursion": Case("""
+__attribute__((noinline)) static double product(const double *x, int n) {
+    return n == 1 ? x[0] * x[0] : product(x, n / 2) * product(x + n / 2, n - n / 2);
+}
+void f(const double *x, double *y, int n) {
+    for (int i = 0; i < n; i++) y[i] = i < n / 4 ? product(x + 4 * i, 4) : x[0];
+}""", "y: out[n]", entries=21),
+    "a CUDA kernel": Case("""
+__global__ void pairs(const double *x, double *y, int n) {
+    __shared__ double s[64];
+    int i = threadIdx.x;
+    s[i] = i < n ? x[i] * x[i] : 0;
+    __syncthreads();
+    if (i < n) y[i] = s[i] + (i + 1 < n ? s[i + 1] : 0);
+}
+extern "C" void f(const double *x, double *y, int n) {
+    double *dx, *dy;
+    cudaMalloc(&dx, n * 8); cudaMalloc(&dy, n * 8);
+    cudaMemcpy(dx, x, n * 8, cudaMemcpyHostToDevice);
+    pairs<<<1, 64>>>(dx, dy, n);
+    cudaMemcpy(y, dy, n * 8, cudaMemcpyDeviceToHost);
+    cudaFree(dx); cudaFree(dy);
+}""", "y: out[n]", "cuda", entries=23, colours=2),
+    "a LAPACK call": Case("""
+void dpotrf_(const char *, const int *, double *, const int *, int *);
+void f(const double *x, double *y, int n) {
+    int m = 2, info;
+    for (int k = 0; k < n / 4; k++) {
+        for (int i = 0; i < 4; i++) y[4 * k + i] = x[4 * k + i] + (i % 3 == 0 ? 5 : 0);
+        dpotrf_("L", &m, y + 4 * k, &m, &info);
+    }
+}""", "y: out[n]", flags=("-llapack", "-lblas"), entries=21, colours=3),
     # Hessians.
+    "a Hessian of Newton's iterations": Case("""
+#include <math.h>
+double f(const double *x, int n) {
+    double s = 0;
+    for (int i = 0; i + 1 < n; i++) {
+        double a = x[i], b = 2;
+        for (int k = 0; fabs(b * b - a) > 1e-9 && k < 50; k++) b = 0.5 * (b + a / b);
+        s += b * x[i + 1];
+    }
+    return s;
+}""", of="hess", colours=3, entries=33, tolerance=1e-9),
+    "a Hessian with branches": Case("""
+double f(const double *x, int n) {
+    double s = 0;
+    for (int i = 0; i + 1 < n; i++) { double d = x[i + 1] - x[i]; s += d > 0 ? d * d : d * d * d * d; }
+    return s;
+}""", of="hess", colours=3, entries=34),
+    "a Hessian on a grid": Case("""
+double f(const double *x, int rows, int cols) {
+    double s = 0;
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < cols; j++) {
+            double v = x[i * cols + j];
+            s += v * v * v + (i ? v * x[(i - 1) * cols + j] : 0) + (j ? v * v * x[i * cols + j - 1] : 0);
+        }
+    return s;
+}""", "x: [rows, cols]", of="hess", x=RNG.uniform(1, 2, (4, 5)), colours=6, entries=82),
+    "a Hessian with BLAS": Case("""
+double ddot_(const int *, const double *, const int *, const double *, const int *);
+double f(const double *x, int n) {
+    int one = 1, half = n / 2;
+    double a = ddot_(&half, x, &one, x + half, &one);
+    return a * a;
+}""", of="hess", flags=("-lblas",), entries=144),
     "Rosenbrock's chain": Case("""
 double f(const double *x, int n) {
     double s = 0;
