@@ -15,10 +15,11 @@ from ._cache import keep_source
 from ._compile import NoSuchFunction, Source
 from ._errors import CommandMissing, Diagnostic, Error, Refused, SignatureError, Wrong
 from ._function import Function, Program
+from ._sparse import PatternChanged, Sparsity
 
 __all__ = [
-    "CommandMissing", "Diagnostic", "Error", "Function", "NoSuchFunction", "Program", "Refused", "SignatureError", "Wrong",
-    "clear_cache", "from_numba", "from_source", "load",
+    "CommandMissing", "Diagnostic", "Error", "Function", "NoSuchFunction", "PatternChanged", "Program", "Refused",
+    "SignatureError", "Sparsity", "Wrong", "clear_cache", "from_numba", "from_source", "load",
 ]
 __version__ = "0.1.0"
 

@@ -72,23 +72,29 @@ class Made:
 def derivatives(source: Source, function: str, wrt: tuple[str, ...]) -> Made:
     """Returns the function with its JVP and VJP."""
     words = ["-f", function, "--mode", "reverse,forward", "--with-primal", *_wrt(wrt)]
-    return _made(source, function, words, second=False)
+    return _made(source, function, words, second="")
 
 
-def second(source: Source, function: str, wrt: tuple[str, ...], mode: str = "reverse") -> Made:
-    """Returns the JVP of the VJP, or of the JVP if the mode is `forward`."""
-    return _made(source, function, ["-f", function, "--mode", mode, *_wrt(wrt)], second=True)
+def dependencies(source: Source, function: str, wrt: tuple[str, ...]) -> Made:
+    """Returns the function's dependency sets: the JVP with sets of inputs in place of tangents."""
+    return _made(source, function, ["-f", function, "--mode", "dependencies", *_wrt(wrt)], second="")
+
+
+def second(source: Source, function: str, wrt: tuple[str, ...], mode: str = "reverse", outer: str = "forward") -> Made:
+    """Returns the JVP of the VJP, or of the JVP if the mode is `forward`. `outer` is `forward`, or `dependencies`."""
+    return _made(source, function, ["-f", function, "--mode", mode, *_wrt(wrt)], second=outer)
 
 
 def _wrt(names: tuple[str, ...]) -> list[str]:
     return ["--wrt", ",".join(names)] if names else []
 
 
-def _made(source: Source, function: str, words: list[str], *, second: bool) -> Made:
+def _made(source: Source, function: str, words: list[str], *, second: str) -> Made:
+    """Returns the derivatives of the command's `words`, or the derivatives of these in the mode `second`."""
     for file in source.files:
         if not file.is_file():
             raise FileNotFoundError(2, os.strerror(2), str(file))
-    name = _cache.key([*words, *source.flags, str(second)], list(source.files))
+    name = _cache.key([*words, *source.flags, second], list(source.files))
     entry = _cache.find(name) if source.is_known else None
     if entry is None:
         made = _cache.scratch()
@@ -126,7 +132,7 @@ def _report(entry: Path) -> Report:
     return Report(json.loads(document), text, page)
 
 
-def _compile(source: Source, function: str, words: list[str], made: Path, *, second: bool) -> list[Path]:
+def _compile(source: Source, function: str, words: list[str], made: Path, *, second: str) -> list[Path]:
     """Writes the library into `made`. Returns the files that the sources include."""
     flags, listing = list(source.flags), made / "included.d"
     if source.lists_includes:
@@ -141,7 +147,7 @@ def _compile(source: Source, function: str, words: list[str], made: Path, *, sec
         _run(files, [*words, "--emit", "bc", "--signature", str(first), "-o", str(bitcode)], flags, function)
         derivative = _read(first)["derivatives"][0]
         active = [a["name"] for a in derivative["arguments"] if a["role"] in ("active", "shadow")]
-        again = ["-f", derivative["name"], "--mode", "forward", "--wrt", ",".join(active)]
+        again = ["-f", derivative["name"], "--mode", second, "--wrt", ",".join(active)]
         linked = [flag for flag in source.flags if flag.startswith(("-l", "-L", "-Wl,", "-O", "-fopenmp"))]
         _run([str(bitcode)], [*again, *shared], linked, function)
         bitcode.unlink()

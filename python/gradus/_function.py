@@ -29,6 +29,7 @@ class Function(Caller):
         self._first = first
         self._library, self._program, self._made, self._form = library, program, made, shape
         self._wrt, self._text = stated
+        self._last = None
         self.__name__ = shape.name
         return self
 
@@ -81,18 +82,37 @@ class Function(Caller):
         """`f._twice(x, v, u)`: the derivative of `f.jvp(x, v)` along `u`."""
         return self._second_caller("forward", _plans.twice)
 
-    def _second_caller(self, mode: str, plan) -> Caller:
-        library, entry, made = self._second_entry(mode, plan)
+    @cached_property
+    def _dependencies(self) -> Caller:
+        """`f._dependencies(x, v)`: `f.jvp` with sets of inputs in place of tangents."""
+        made = _compile.dependencies(self._program.source, self.__name__, self._wrt)
+        derivative = made.signature["derivatives"][0]
+        plan = _plans.jvp(self._form, derivative)
+        return Caller(Library(str(made.library)), derivative["entry"], plan, self._first)
+
+    @cached_property
+    def _second_dependencies(self) -> Caller:
+        """`f._second_dependencies(x, v)`: `f.hvp` with sets of inputs in place of tangents."""
+        _plans.grad(self._form, self._derivative("reverse"))
+        return self._second_caller("reverse", _plans.hvp, "dependencies")
+
+    @cached_property
+    def _patterns(self) -> dict:
+        """The sparsity patterns in use, by derivative and shape of the active argument."""
+        return {}
+
+    def _second_caller(self, mode: str, plan, outer: str = "forward") -> Caller:
+        library, entry, made = self._second_entry(mode, plan, outer)
         return Caller(Library(str(library)), entry, made, self._first)
 
-    def _second_entry(self, mode: str, plan) -> tuple[Path, str, dict]:
-        """Compiles the JVP of a derivative. Returns the library, the uniform entry and the plan."""
+    def _second_entry(self, mode: str, plan, outer: str = "forward") -> tuple[Path, str, dict]:
+        """Compiles the JVP, or the dependency sets, of a derivative. Returns the library, the uniform entry and the plan."""
         numbers = [i for i in self._inputs if self._form.arguments[i].passing == "value"]
         if mode == "reverse" and len(numbers) > 1:
             names = ", ".join(self._form.arguments[i].name for i in numbers)
             raise SignatureError(f"{self.__name__}: second derivatives with respect to several numbers by value "
                                  f"({names}) are not supported; choose arguments with f.wrt(…)")
-        made = _compile.second(self._program.source, self.__name__, self._wrt, mode)
+        made = _compile.second(self._program.source, self.__name__, self._wrt, mode, outer)
         first, second = made.first["derivatives"][0], made.signature["derivatives"][0]
         return made.library, second["entry"], plan(self._form, first, second)
 
@@ -119,17 +139,45 @@ class Function(Caller):
     def _written(self) -> list[int]:
         return _plans.written(self._form, self._derivative("reverse"))
 
-    def jac(self, *args, **kwargs):
-        """Returns the Jacobian, of shape output shape + input shape, by JVPs or VJPs, whichever are fewer."""
+    def jac(self, *args, sparse=False, **kwargs):
+        """Returns the Jacobian, of shape output shape + input shape, by JVPs or VJPs, whichever are fewer.
+
+        `sparse=True` returns a SciPy CSR matrix with a row per output element and a column per input element; a pattern of
+        `f.sparsity` in place of `True` states where entries are.
+        """
+        if sparse is not False:
+            from ._sparse import sparse as evaluate
+
+            return evaluate(self, "jac", sparse, args, kwargs)
         from ._dense import jacobian
 
         return jacobian(self, args, kwargs)
 
-    def hess(self, *args, **kwargs):
-        """Returns the Hessian with respect to the one active argument, by Hessian-vector products."""
+    def hess(self, *args, sparse=False, **kwargs):
+        """Returns the Hessian with respect to the one active argument, by Hessian-vector products; `sparse` as in `jac`."""
+        if sparse is not False:
+            from ._sparse import sparse as evaluate
+
+            return evaluate(self, "hess", sparse, args, kwargs)
         from ._dense import hessian
 
         return hessian(self, args, kwargs)
+
+    @property
+    def pattern(self):
+        """The pattern of the last sparse derivative; None before the first."""
+        return self._last
+
+    @property
+    def colours(self) -> int | None:
+        """The number of colours of the last sparse derivative: its products."""
+        return self._last and self._last.colours
+
+    def sparsity(self, *args, of: str = "jac", **kwargs):
+        """Returns the sparsity pattern of the Jacobian (`of="jac"`) or Hessian (`"hess"`) with a colouring."""
+        from ._sparse import sparsity
+
+        return sparsity(self, of, args, kwargs)
 
     def check(self, *args, **kwargs):
         """Compares JVP, VJP and finite differences at these arguments. Returns a report; raises `Wrong`."""

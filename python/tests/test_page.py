@@ -15,8 +15,8 @@ BLOCK = re.compile(r"^```(\w+)(?: ([^\n]+))?\n(.*?)^```$", re.MULTILINE | re.DOT
 ALL = [MANUAL.parent / "README.md", *MANUAL.rglob("*.md")]
 PAGES = sorted(page for page in ALL if "```python\n" in page.read_text())
 
-# Packages that the common tests do not install: `cargo xtask frameworks` runs their pages.
-OPTIONAL = re.compile(r"^import (torch|tensorflow|numba)\b", re.MULTILINE)
+# Packages that the common tests do not install: `cargo xtask frameworks` runs their pages, apart from IPOPT's.
+OPTIONAL = re.compile(r"^import (torch|tensorflow|numba|cyipopt)\b", re.MULTILINE)
 
 
 def shows(said: list[str], shown: list[str]) -> bool:

@@ -46,8 +46,8 @@ pub use crate::shadow::indirect_calls::CALL_PREFIX;
 pub use crate::tape::huge_pages::advise_huge_pages;
 pub use crate::tape::tag::stop_on_mismatch;
 pub use variant::{
-    ArgActivity, Mode, ParamRole, ResultActivity, ResultRole, Signature, TapeOwner, Variant,
-    Versions, carries_float,
+    ArgActivity, Mode, ParamRole, ResultActivity, ResultRole, Signature, Tangents, TapeOwner,
+    Variant, Versions, carries_float,
 };
 
 use crate::analysis::body_facts::{FactsBuilder, PlanChoices};

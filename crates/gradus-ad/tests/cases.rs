@@ -103,6 +103,7 @@ fn ad(unit: &mut Unit, words: &[String]) -> Result<Check, Vec<Diagnostic>> {
         tape: Default::default(),
         versions: Default::default(),
         strong_zero: false,
+        tangents: Default::default(),
         concurrent: false,
         outermost: false,
     };

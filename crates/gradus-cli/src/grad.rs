@@ -64,10 +64,10 @@ pub struct Words {
     /// The arguments to differentiate with respect to [default: all with floats]
     #[arg(long, value_name = "ARGUMENTS", value_delimiter = ',')]
     wrt: Vec<String>,
-    /// Reverse mode (VJP), forward mode (JVP), or both [default: reverse]
+    /// Reverse mode (VJP), forward mode (JVP), dependency sets, or several [default: reverse]
     #[arg(long = "mode", value_name = "MODES", value_delimiter = ',', value_parser = modes())]
     modes: Vec<Mode>,
-    /// The derivative's symbol [default: NAME_vjp or NAME_jvp]
+    /// The derivative's symbol [default: NAME_vjp, NAME_jvp or NAME_dep]
     #[arg(long, value_name = "SYMBOL")]
     name: Option<String>,
     /// Return the function's value, too
@@ -118,10 +118,9 @@ impl Words {
     fn finish(self) -> Result<Grad, Diagnostic> {
         let modes = match self.modes.as_slice() {
             [] => &[Mode::Reverse],
-            [one, other] if one == other => {
+            given if (1..given.len()).any(|at| given[..at].contains(&given[at])) => {
                 return Err(bad_option("`--mode` names a mode twice"));
             }
-            [_, _, _, ..] => return Err(bad_option("`--mode` names more than two modes")),
             given => given,
         };
         if self.name.is_some() && self.functions.len() * modes.len() > 1 {
@@ -196,7 +195,11 @@ fn one_of<T: Copy + Send + Sync + 'static>(
 }
 
 fn modes() -> impl TypedValueParser<Value = Mode> {
-    one_of(&[("reverse", Mode::Reverse), ("forward", Mode::Forward)])
+    one_of(&[
+        ("reverse", Mode::Reverse),
+        ("forward", Mode::Forward),
+        ("dependencies", Mode::Dependencies),
+    ])
 }
 
 fn entries() -> impl TypedValueParser<Value = Entry> {

@@ -16,6 +16,7 @@ mod contracts;
 mod cplusplus;
 mod cuda;
 mod cuda_made;
+mod dependencies;
 mod derivatives;
 mod deterministic;
 mod dev;

@@ -179,3 +179,8 @@ fn hessian_vector_products_agree_with_differences() {
 fn batched_adjoints_equal_two_runs() {
     check_derivatives(crate::derive::check_width, 30, true, 10);
 }
+
+#[test]
+fn dependency_sets_contain_the_nonzero_derivatives() {
+    check_derivatives(crate::derive::check_dependencies, 60, true, 10);
+}

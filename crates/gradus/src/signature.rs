@@ -50,8 +50,10 @@ fn derived(derivative: &Derivative, entry: Entry) -> Value {
         "mode": match derivative.mode {
             Mode::Forward => "forward",
             Mode::Reverse => "reverse",
+            Mode::Dependencies => "dependencies",
         },
         "width": derivative.width,
+        "single_precision": derivative.computes_single,
         "entry": entry_symbol(&derivative.name, entry),
         "prototype": derivative.prototype,
         "arguments": derivative.arguments.iter().map(one).collect::<Vec<_>>(),

@@ -197,6 +197,9 @@ impl ForwardPass<'_, '_, '_, '_> {
         if !self.has_companion(result) {
             return;
         }
+        if self.has_dependency_sets() {
+            return self.unite_vector_lanes(op);
+        }
         let callee = self.out.unit.callee(body, op);
         let sum =
             callee.filter(|f| self.out.unit.known(*f) == Some(ExternalFn::Reduce(ReduceFn::Fadd)));
@@ -215,7 +218,7 @@ impl ForwardPass<'_, '_, '_, '_> {
     }
 
     /// Returns the tangent of a value for one batch element, zero for an inactive value.
-    fn tangent_of(&mut self, value: Value, lane: usize) -> Value {
+    pub(super) fn tangent_of(&mut self, value: Value, lane: usize) -> Value {
         match self.facts.is_active(value) {
             true => self.companion(value)[lane],
             false => {

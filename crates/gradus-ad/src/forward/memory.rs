@@ -180,6 +180,9 @@ impl ForwardPass<'_, '_, '_, '_> {
         for (lane, (&shadow, &tangent)) in shadows.iter().zip(&tangents).enumerate() {
             let guard = self.activity_test(ptr, lane);
             self.when(guard, |pass| {
+                if pass.has_dependency_sets() {
+                    return pass.unite_atomically(op, shadow, tangent);
+                }
                 let (kind, ty) = (body.kind(op).clone(), body.ty(value));
                 pass.out.build().value(kind, &[shadow, tangent], ty);
             });

@@ -7,6 +7,7 @@
 
 mod address_arithmetic;
 mod calls;
+mod dependencies;
 mod invoke;
 mod memory;
 pub(crate) mod recompute_loops;

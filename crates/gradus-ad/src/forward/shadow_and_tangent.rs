@@ -23,6 +23,7 @@ impl ForwardPass<'_, '_, '_, '_> {
         match body.kind(op) {
             OpKind::Addr { .. } if is_planted(Mutant::ShadowAddressMissing) => {}
             OpKind::Addr { .. } => self.clone_on_companions(op, &[0]),
+            OpKind::Select if self.has_dependency_sets() && self.unite_selected(op) => {}
             OpKind::Select => self.clone_on_companions(op, &[1, 2]),
             OpKind::ExtractElement | OpKind::ExtractValue(_) | OpKind::Freeze => {
                 self.clone_on_companions(op, &[0]);
@@ -214,6 +215,9 @@ impl ForwardPass<'_, '_, '_, '_> {
             self.refuse(op);
             return;
         };
+        if self.has_dependency_sets() {
+            return self.unite_by_rule(op, &rule);
+        }
         let operands: Vec<Value> = (0..rule.arg_count())
             .map(|i| body.operand(op, rule.operand(i)))
             .collect();

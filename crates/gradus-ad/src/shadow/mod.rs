@@ -1,6 +1,7 @@
 //! Shadow values and shadow memory.
 
 pub(crate) mod constants;
+pub(crate) mod dependency_sets;
 pub(crate) mod descriptors;
 pub(crate) mod global_pointers;
 pub(crate) mod globals;

@@ -29,6 +29,7 @@ pub(crate) fn indirect_variant(unit: &Unit, func: FuncId, mode: Mode, caller: &V
         tape: Default::default(),
         versions: Versions::RuntimeCheck,
         strong_zero: caller.strong_zero,
+        tangents: caller.tangents,
         concurrent: false,
         outermost: false,
     }

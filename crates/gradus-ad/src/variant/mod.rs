@@ -68,6 +68,16 @@ pub enum Versions {
     Plain,
 }
 
+/// What forward mode propagates beside each float.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Tangents {
+    /// Tangents.
+    #[default]
+    Numbers,
+    /// Dependency sets: the inputs on which the float depends, as bits.
+    Dependencies,
+}
+
 /// Owner of the tape of a split derivative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TapeOwner {
@@ -104,6 +114,8 @@ pub struct Variant {
     pub versions: Versions,
     /// True if adjoint products are strong: zero times anything is zero.
     pub strong_zero: bool,
+    /// Relevant to forward mode only.
+    pub tangents: Tangents,
     /// True if several runs may add to the same shadow memory concurrently: adds to memory that is not
     /// private to the run are atomic. Relevant to derivatives with a reverse pass only.
     pub concurrent: bool,
@@ -266,6 +278,7 @@ impl Variant {
     /// Returns the symbol of the derivative: the encoded key and the primal's name.
     pub fn symbol(&self, unit: &Unit) -> String {
         let mode = match self.mode {
+            Mode::Forward if self.tangents == Tangents::Dependencies => "dep",
             Mode::Forward => "jvp",
             Mode::Combined => "vjp",
             Mode::Augmented => "aug",
@@ -333,6 +346,7 @@ impl Variant {
     /// appended for shadows.
     fn param_names(&self, primal: &Function, signature: &Signature) -> Vec<Option<String>> {
         let beside = match self.mode {
+            Mode::Forward if self.tangents == Tangents::Dependencies => "_dep",
             Mode::Forward => "_tan",
             Mode::Combined | Mode::Reverse => "_adj",
             Mode::Augmented => "_shadow",

@@ -107,6 +107,7 @@ pub fn derive_with(
         tape: Default::default(),
         versions: Default::default(),
         strong_zero: false,
+        tangents: Default::default(),
         concurrent: false,
         outermost: false,
     };

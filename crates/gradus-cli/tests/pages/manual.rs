@@ -79,6 +79,7 @@ pages! {
     howto_second_derivatives: "howto/second-derivatives";
     howto_several_files: "howto/several-files";
     howto_shared_library: "howto/shared-library";
+    howto_sparse: "howto/sparse";
     howto_whole_programs: "howto/whole-programs";
     install: "install";
     performance_guide: "performance/guide";

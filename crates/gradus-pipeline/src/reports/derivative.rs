@@ -9,7 +9,7 @@ use crate::wire::report::{
     DerivativeReport, DynamicOps, LineReport, Location, OpCounts, ParameterReport, RecomputedLoop,
     ResultRole, ReverseLoop, Tape, TapeLoop, TapeRow, TapeSize,
 };
-use gradus_ad::{ArgActivity, Mode, ParallelLoop, ResultActivity, SavedValue, Versions};
+use gradus_ad::{ArgActivity, Mode, ParallelLoop, ResultActivity, SavedValue, Tangents, Versions};
 use gradus_ir::{SourceSpan, Unit};
 use std::collections::BTreeMap;
 
@@ -34,7 +34,10 @@ fn of_record(
     let function = &unit.functions[made.variant.func];
     let report = &made.report;
     let mode = match made.variant.mode {
-        Mode::Forward => DerivativeMode::Jvp,
+        Mode::Forward => match made.variant.tangents {
+            Tangents::Numbers => DerivativeMode::Jvp,
+            Tangents::Dependencies => DerivativeMode::Dependencies,
+        },
         Mode::Combined => DerivativeMode::Vjp,
         Mode::Augmented => DerivativeMode::ForwardPass,
         Mode::Reverse => DerivativeMode::ReversePass,
@@ -42,6 +45,7 @@ fn of_record(
     let has_mode = |one: &&Derivative| match one.mode {
         crate::Mode::Forward => mode == DerivativeMode::Jvp,
         crate::Mode::Reverse => mode == DerivativeMode::Vjp,
+        crate::Mode::Dependencies => mode == DerivativeMode::Dependencies,
     };
     let of_function = named.iter().filter(|one| one.function == function.name);
     let named = of_function.filter(has_mode).find(|_| requested);

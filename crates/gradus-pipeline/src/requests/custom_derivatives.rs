@@ -11,8 +11,8 @@ use super::abi::leaves;
 use super::calls::frame_memory;
 use super::library_rules::LibraryRules;
 use gradus_ad::{
-    ArgActivity, Mode, ResultActivity, SignaturePart, SignatureParts, Variant, begin_variant,
-    call_variant, carries_float, end_variant,
+    ArgActivity, Mode, ResultActivity, SignaturePart, SignatureParts, Tangents, Variant,
+    begin_variant, call_variant, carries_float, end_variant,
 };
 use gradus_ir::{AttrValue, Builder, Code, Diagnostic, FuncId, OpKind, TypeId, Unit, Value};
 use std::collections::HashMap;
@@ -61,7 +61,9 @@ impl CustomDerivatives {
     ) -> Option<Result<CustomVariant, Diagnostic>> {
         let gradient = self.gradients.get(&variant.func);
         let derivative = self.derivatives.get(&variant.func);
+        let has_sets = variant.tangents == Tangents::Dependencies;
         let called = match (variant.mode, gradient, derivative) {
+            (Mode::Forward, _, Some(_)) if has_sets => return Some(Err(no_sets(unit, variant))),
             (Mode::Forward, _, Some(derivative)) => *derivative,
             (Mode::Augmented, Some(gradient), _) => gradient.augmented,
             (Mode::Reverse, Some(gradient), _) => gradient.reverse,
@@ -91,6 +93,17 @@ fn misfit(unit: &Unit, variant: &Variant, message: &str) -> Diagnostic {
         .in_function(name)
         .at(function.span.clone(), "registered for this function")
         .help("declare the derivative with each argument, and the shadow after each pointer; `gradus explain GRD0017` shows the forms")
+}
+
+/// Returns the error for dependency sets of a function with a registered tangent.
+fn no_sets(unit: &Unit, variant: &Variant) -> Diagnostic {
+    let function = &unit.functions[variant.func];
+    let name = function.display_name();
+    let message = format!("the dependencies of `{name}` are unknown: its derivative is registered");
+    Diagnostic::error(Code::BadRequest, message)
+        .in_function(name)
+        .at(function.span.clone(), "has a registered derivative")
+        .help("use dense Jacobians and Hessians for this program")
 }
 
 /// Emits a combined derivative: augmented primal, then reverse function.

@@ -15,7 +15,7 @@ use super::{Roots, SourceArgument, source_arguments};
 use crate::wire::reply::{Argument, Derivative, ResultPart, Role};
 use crate::wire::request::{GradRequest, Mode};
 use gradus_ad::{
-    ArgActivity, ParamRole, ResultActivity, ResultRole, Signature, Variant, carries_float,
+    ArgActivity, ParamRole, ResultActivity, ResultRole, Signature, Tangents, Variant, carries_float,
 };
 use gradus_analysis::{Analyses, Effects, indirect_outputs};
 use gradus_ir::{
@@ -108,6 +108,7 @@ fn symbol(unit: &Unit, setting: &RequestContext<'_>) -> Result<String, Diagnosti
         (Some(name), _) => name.clone(),
         (None, Mode::Forward) => format!("{stem}_jvp"),
         (None, Mode::Reverse) => format!("{stem}_vjp"),
+        (None, Mode::Dependencies) => format!("{stem}_dep"),
     };
     if !c_names::is_identifier(&name) {
         let message = format!("`{name}` is not a C identifier");
@@ -281,7 +282,7 @@ fn variant(
         let message = "a variadic function cannot be differentiated".to_string();
         return Err(finding(unit, setting, Code::Variadic, message));
     }
-    let forward = setting.request.mode == Mode::Forward;
+    let forward = setting.request.mode != Mode::Reverse;
     let result = match unit.result_type(ty) {
         Some(ty) if carries_float(unit, ty) => ResultActivity::Active,
         Some(ty) if unit.types.is_ptr(ty) && forward => ResultActivity::Dup,
@@ -301,6 +302,10 @@ fn variant(
         tape: Default::default(),
         versions: Default::default(),
         strong_zero: false,
+        tangents: match setting.request.mode {
+            Mode::Dependencies => Tangents::Dependencies,
+            Mode::Forward | Mode::Reverse => Tangents::Numbers,
+        },
         concurrent: is_of_gpu(setting.triple),
         outermost: false,
     })
@@ -458,6 +463,7 @@ fn argument_names(unit: &Unit, setting: &RequestContext<'_>, passed: &[CParamete
     let suffix = match setting.request.mode {
         Mode::Forward => "tan",
         Mode::Reverse => "adj",
+        Mode::Dependencies => "dep",
     };
     let name = |one: &CParameter| match &one.role {
         ParamRole::Primal(i) => param_name(unit, setting.primal, *i),
@@ -491,12 +497,16 @@ fn result_parts(
     setting: &RequestContext<'_>,
     signature: &Signature,
 ) -> Result<Vec<ResultPart>, Diagnostic> {
+    let tangent_stem = match setting.request.mode {
+        Mode::Dependencies => "value_dep",
+        Mode::Forward | Mode::Reverse => "value_tan",
+    };
     let mut parts = Vec::new();
     for &(role, ty) in &signature.results {
         let (stem, role) = match role {
             ResultRole::Primal => ("value".to_string(), Role::PrimalResult),
             ResultRole::Shadow(lane) => (
-                lane_name(setting, "value_tan", lane),
+                lane_name(setting, tangent_stem, lane),
                 Role::ResultTangent(lane),
             ),
             ResultRole::Adjoint(i, lane) => {

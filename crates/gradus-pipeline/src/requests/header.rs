@@ -212,6 +212,7 @@ fn tag(derivative: &Derivative) -> String {
     let (end, kind) = match derivative.mode {
         Mode::Forward => ("_jvp", "tan"),
         Mode::Reverse => ("_vjp", "adj"),
+        Mode::Dependencies => ("_dep", "dep"),
     };
     let stem = derivative
         .name
@@ -297,6 +298,12 @@ fn source_prototype(derivative: &Derivative) -> String {
     }
 }
 
+/// The form of dependency sets, in the contract for callers.
+const DEPENDENCY_SETS: &[&str] = &[
+    "A set is a number: 0 without inputs, else 1 with bit k of the fraction for the",
+    "input k. A double holds 44 inputs, a float 22. A NaN is unknown.",
+];
+
 /// Returns the contract for callers, line by line.
 fn contract(derivative: &Derivative) -> Vec<String> {
     let name = &derivative.source_name;
@@ -309,6 +316,7 @@ fn contract(derivative: &Derivative) -> Vec<String> {
     let mut lines = vec![match derivative.mode {
         Mode::Forward => format!("JVP of {}", source_prototype(derivative)),
         Mode::Reverse => format!("VJP of {}", source_prototype(derivative)),
+        Mode::Dependencies => format!("Dependency sets of {}", source_prototype(derivative)),
     }];
     for argument in &derivative.primal {
         if argument.name != argument.source_name && !argument.source_name.contains("*/") {
@@ -343,9 +351,22 @@ fn contract(derivative: &Derivative) -> Vec<String> {
                 ));
             }
         }
+        Mode::Dependencies => {
+            lines.extend(DEPENDENCY_SETS.iter().map(ToString::to_string));
+            if !shadows.is_empty() {
+                lines.push(format!(
+                    "{shadows}: the sets of the preceding arguments; memory behind pointers"
+                ));
+                lines.push(format!(
+                    "is updated as {name} updates the memory of the argument."
+                ));
+            }
+        }
         Mode::Forward => {}
     }
-    let parts: Vec<String> = derivative.results.iter().map(part_text).collect();
+    let has_sets = derivative.mode == Mode::Dependencies;
+    let parts = derivative.results.iter();
+    let parts: Vec<String> = parts.map(|part| part_text(part, has_sets)).collect();
     if !parts.is_empty() {
         lines.push(format!("Returns {}.", parts.join(", ")));
     }
@@ -364,9 +385,10 @@ fn contract(derivative: &Derivative) -> Vec<String> {
     lines
 }
 
-fn part_text(part: &crate::wire::reply::ResultPart) -> String {
+fn part_text(part: &crate::wire::reply::ResultPart, has_sets: bool) -> String {
     match part.role {
         Role::PrimalResult => "the value".to_string(),
+        Role::ResultTangent(_) if has_sets => "the set of the result".to_string(),
         Role::ResultTangent(_) => "the tangent of the result".to_string(),
         _ => format!("the adjoint of {}", part.name),
     }

@@ -16,7 +16,7 @@
 
 use super::calls::frame_memory;
 use gradus_ad::{
-    ArgActivity, Mode, ResultActivity, SignaturePart, SignatureParts, TapeOwner, Variant,
+    ArgActivity, Mode, ResultActivity, SignaturePart, SignatureParts, Tangents, TapeOwner, Variant,
     begin_variant, carries_float, end_variant,
 };
 use gradus_ir::{Builder, FuncId, IntPredicate, TypeId, Unit, Value};
@@ -52,6 +52,7 @@ impl LibraryRules {
     pub(crate) fn make(&self, unit: &mut Unit, variant: &Variant) -> Option<FuncId> {
         let rules = *self.cores.get(&variant.func)?;
         let is_covered = !variant.strong_zero
+            && variant.tangents == Tangents::Numbers
             && variant.result == ResultActivity::Const
             && variant.tape == TapeOwner::Derivative;
         if !is_covered {

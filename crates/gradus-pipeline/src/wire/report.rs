@@ -95,6 +95,8 @@ pub struct DerivativeReport {
 pub enum DerivativeMode {
     /// Forward mode.
     Jvp,
+    /// Dependency sets.
+    Dependencies,
     /// Reverse mode.
     Vjp,
     /// The forward pass of split mode.

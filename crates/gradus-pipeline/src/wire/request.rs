@@ -66,13 +66,13 @@ pub struct GradRequest {
     pub wrt: Vec<String>,
     /// Arguments declared inactive.
     pub inactive: Vec<String>,
-    /// Forward or reverse mode.
+    /// The mode.
     pub mode: Mode,
     /// The number of simultaneous tangents or cotangents; 0 counts as 1.
     pub width: u32,
     /// True if the derivative returns the primal result too.
     pub with_primal: bool,
-    /// The symbol of the derivative; the default is `f_jvp` or `f_vjp`.
+    /// The symbol of the derivative; the default is `f_jvp`, `f_vjp` or `f_dep`.
     pub name: Option<String>,
 }
 
@@ -97,6 +97,8 @@ pub enum Mode {
     /// VJP: adjoints are propagated backwards.
     #[default]
     Reverse,
+    /// Dependency sets: the inputs on which each output depends, as bits of a float.
+    Dependencies,
 }
 
 /// A level of LLVM's optimiser. `-Os` and `-Oz` are `O2` plus attributes on the functions.

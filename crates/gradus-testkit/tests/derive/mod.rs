@@ -1,7 +1,8 @@
 //! Derivatives of random programs, emitted and interpreted without LLVM.
 
 use gradus_ad::{
-    ArgActivity, Mode, Options, ProgramFacts, ResultActivity, Root, Variant, differentiate,
+    ArgActivity, Mode, Options, ProgramFacts, ResultActivity, Root, Tangents, Variant,
+    differentiate,
 };
 use gradus_analysis::{AliasOptions, Analyses};
 use gradus_interp::{Machine, Options as Limits, Value};
@@ -38,6 +39,8 @@ pub struct DerivativeOptions {
     pub options: Options,
     /// The number of simultaneous tangents or adjoints; 0 counts as 1.
     pub width: u32,
+    /// What forward mode propagates.
+    pub tangents: Tangents,
 }
 
 impl DerivativeOptions {
@@ -58,6 +61,7 @@ impl DerivativeOptions {
                 ..Options::default()
             },
             width: 1,
+            tangents: Tangents::Numbers,
         }
     }
 }
@@ -111,6 +115,7 @@ fn derive(
         tape: Default::default(),
         versions: Default::default(),
         strong_zero: false,
+        tangents: choice.tangents,
         concurrent: false,
         outermost: false,
     };
@@ -319,6 +324,87 @@ pub fn check_width(primal: &Unit, choice: &DerivativeOptions) -> Result<(), Fail
             if (a - b).abs() > 1e-12 * a.abs().max(b.abs()) + 1e-14 {
                 return Err(wrong(format!(
                     "lane {lane} of two gives {found:?}, alone {expected:?}"
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The bits of the set with one input.
+fn single_set(input: usize) -> f64 {
+    f64::from_bits(1f64.to_bits() | 1 << input)
+}
+
+/// Returns true if a set has an input.
+fn has_input(set: f64, input: usize) -> Result<bool, String> {
+    match set.to_bits() {
+        0 => Ok(false),
+        bits if bits >> 52 == 1f64.to_bits() >> 52 => Ok(bits >> input & 1 == 1),
+        bits => Err(format!("{bits:x} is not a set")),
+    }
+}
+
+/// Checks that the dependency sets of `@f` and of its VJP contain each input with a non-zero derivative.
+pub fn check_dependencies(primal: &Unit, choice: &DerivativeOptions) -> Result<(), Failure> {
+    check_sets(primal, "f", &ARGS, choice)?;
+    let mut unit = primal.clone();
+    let vjp = derive(&mut unit, "f", &ARGS, &[Mode::Combined], choice)?.remove(0);
+    let args = [
+        ArgActivity::Const,
+        ArgActivity::Dup,
+        ArgActivity::Dup,
+        ArgActivity::Active,
+        ArgActivity::Active,
+    ];
+    check_sets(&unit, &vjp, &args, choice)
+}
+
+/// Compares the sets of a function with its Jacobian. The first argument is `%n`; pointers lead to cells.
+fn check_sets(
+    primal: &Unit,
+    name: &str,
+    args: &[ArgActivity],
+    choice: &DerivativeOptions,
+) -> Result<(), Failure> {
+    let with_sets = DerivativeOptions {
+        tangents: Tangents::Dependencies,
+        ..choice.clone()
+    };
+    let (mut unit, mut set_unit) = (primal.clone(), primal.clone());
+    let jvp = derive(&mut unit, name, args, &[Mode::Forward], choice)?.remove(0);
+    let dep = derive(&mut set_unit, name, args, &[Mode::Forward], &with_sets)?.remove(0);
+    let count_of = |arg: &ArgActivity| if *arg == ArgActivity::Dup { CELLS } else { 1 };
+    let inputs: usize = args[1..].iter().map(count_of).sum();
+    let x = point(inputs);
+    // The arguments with their tangents; the results of the call are the tangents of the outputs.
+    let run = |unit: &Unit, name: &str, tangents: &[f64]| {
+        let (mut given, mut at) = (Vec::new(), 0);
+        for arg in &args[1..] {
+            let range = at..at + count_of(arg);
+            at = range.end;
+            for values in [&x, tangents] {
+                given.push(match arg {
+                    ArgActivity::Dup => Arg::Cells(&values[range.clone()]),
+                    _ => Arg::Number(values[range.start]),
+                });
+            }
+        }
+        call(unit, name, &given)
+    };
+    let sets: Vec<f64> = (0..inputs).map(single_set).collect();
+    let sets = run(&set_unit, &dep, &sets).map_err(wrong)?;
+    // The results come first, then the cells of each pointer and of its shadow.
+    let results = sets.len() - 2 * CELLS * args.iter().filter(|a| **a == ArgActivity::Dup).count();
+    for input in 0..inputs {
+        let mut direction = vec![0.0; inputs];
+        direction[input] = 1.0;
+        let column = run(&unit, &jvp, &direction).map_err(wrong)?;
+        for (at, (&tangent, &set)) in column.iter().zip(&sets).enumerate() {
+            let is_shadow = at < results || (at - results) / CELLS % 2 == 1;
+            if is_shadow && tangent != 0.0 && !has_input(set, input).map_err(wrong)? {
+                return Err(wrong(format!(
+                    "output {at} of {name} has derivative {tangent:e} with respect to input {input}, which is not in its set"
                 )));
             }
         }

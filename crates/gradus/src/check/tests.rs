@@ -62,6 +62,7 @@ fn derivative(mode: Mode) -> Derivative {
             vec![x, shadow(0), s, shadow(1), y, shadow(2), n],
             Role::ResultTangent(0),
         ),
+        Mode::Dependencies => unreachable!("the check has no dependency sets"),
         Mode::Reverse => (
             "gr_check_vjp",
             vec![

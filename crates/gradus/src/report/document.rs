@@ -168,6 +168,7 @@ pub(super) fn mode_name(mode: DerivativeMode) -> &'static str {
     match mode {
         DerivativeMode::Jvp => "JVP",
         DerivativeMode::Vjp => "VJP",
+        DerivativeMode::Dependencies => "dependency sets",
         DerivativeMode::ForwardPass => "forward pass",
         DerivativeMode::ReversePass => "reverse pass",
     }

@@ -743,6 +743,7 @@ impl BodyFacts<'_> {
             tape: TapeOwner::Derivative,
             versions: Versions::RuntimeCheck,
             strong_zero: caller.strong_zero,
+            tangents: caller.tangents,
             concurrent: false,
             outermost: false,
         }

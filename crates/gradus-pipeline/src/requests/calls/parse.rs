@@ -176,6 +176,7 @@ pub(crate) fn parse(
             tape: TapeOwner::Derivative,
             versions: Default::default(),
             strong_zero: false,
+            tangents: Default::default(),
             concurrent: false,
             outermost: false,
         },
