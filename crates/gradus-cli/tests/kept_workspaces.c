@@ -41,6 +41,24 @@ double moved(int n, const double *x) {
   return sum;
 }
 
+static double *tested;
+static int tested_room;
+double grown_with_tests(int n, const double *x) {
+  double sum = 0;
+  if (n > tested_room) {
+    double *longer = realloc(tested, n * sizeof *tested);
+    if (!longer)
+      abort();
+    tested = longer;
+    tested_room = n;
+  }
+  for (int i = 0; i < n; i++)
+    tested[i] = x[i] * x[i];
+  for (int i = 0; i < n; i++)
+    sum += tested[i] * tested[n - 1 - i];
+  return sum;
+}
+
 static double *made;
 void make(int n) {
   made = calloc(n, sizeof *made);
@@ -157,5 +175,48 @@ double dangling(int n, const double *x) {
     left[i] = x[i] * x[i];
   for (int i = 0; i < n; i++)
     sum += left[i];
+  return sum;
+}
+
+/* A comparison that replaces the block. */
+static double *other;
+static void replace(int n) {
+  free(other);
+  other = malloc(n * sizeof *other);
+}
+static int compare(const void *a, const void *b) {
+  replace(100);
+  return *(const int *)a - *(const int *)b;
+}
+double replaced(int n, const double *x) {
+  double sum = 0;
+  int order[3] = {2, 1, 0};
+  replace(n);
+  for (int i = 0; i < n; i++)
+    other[i] = x[i] * x[i];
+  qsort(order, 3, sizeof *order, compare);
+  for (int i = 0; i < n; i++)
+    sum += other[i];
+  return sum;
+}
+
+/* A comparison that computes active numbers. */
+static double key[64];
+static const double *given;
+static int fill(const void *a, const void *b) {
+  int i = *(const int *)a, j = *(const int *)b;
+  key[i] = given[i] * given[i];
+  key[j] = given[j] * given[j];
+  return (key[i] > key[j]) - (key[i] < key[j]);
+}
+double filled(int n, const double *x) {
+  double sum = 0;
+  int order[64];
+  given = x;
+  for (int i = 0; i < n; i++)
+    order[i] = i;
+  qsort(order, n, sizeof *order, fill);
+  for (int i = 0; i < n; i++)
+    sum += key[i];
   return sum;
 }

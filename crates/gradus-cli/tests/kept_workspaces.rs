@@ -19,6 +19,25 @@ const LENT: &str = "#include <stdlib.h>
         return sum;
     }\n";
 
+/// A function of another file may call `need`, and replace the block.
+const CALLED: &str = "#include <stdlib.h>
+    void other_file(int n);
+    static double *work;
+    void need(int n) {
+        free(work);
+        work = malloc(n * sizeof *work);
+    }
+    double called(int n, const double *x) {
+        double sum = 0;
+        need(n);
+        other_file(n);
+        for (int i = 0; i < n; i++)
+            work[i] = x[i] * x[i];
+        for (int i = 0; i < n; i++)
+            sum += work[i];
+        return sum;
+    }\n";
+
 const LEVELS: [&str; 2] = ["-O0", "-O2"];
 
 const SOURCE: &str = include_str!("kept_workspaces.c");
@@ -29,7 +48,14 @@ fn workspaces_of_c() {
     let at = folder("kept_workspaces");
     write(&at, "w.c", SOURCE);
     for level in LEVELS {
-        for function in ["grown", "moved", "made_elsewhere", "in_halves", "in_a_loop"] {
+        for function in [
+            "grown",
+            "grown_with_tests",
+            "moved",
+            "made_elsewhere",
+            "in_halves",
+            "in_a_loop",
+        ] {
             let line = format!("check w.c -f {function} --arg n=6 --arg x=rand(6) -- {level}");
             accepts(&at, &line);
         }
@@ -62,6 +88,22 @@ fn blocks_with_other_names_are_refused() {
             refuses(&at, &line, "GRD0033");
         }
         let line = format!("grad lent.c -f lent -o out.o -- {level}");
+        refuses(&at, &line, "GRD0033");
+    }
+}
+
+/// Functions of the program that the C library calls, or that a function of another file may call, change active memory.
+#[test]
+fn callbacks_that_change_active_memory_are_refused() {
+    let at = folder("kept_workspaces_callbacks");
+    write(&at, "w.c", SOURCE);
+    write(&at, "called.c", CALLED);
+    for level in LEVELS {
+        for function in ["replaced", "filled"] {
+            let line = format!("grad w.c -f {function} -o out.o -- {level}");
+            refuses(&at, &line, "GRD0005");
+        }
+        let line = format!("grad called.c -f called -o out.o -- {level}");
         refuses(&at, &line, "GRD0033");
     }
 }

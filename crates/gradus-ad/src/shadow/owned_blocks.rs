@@ -107,13 +107,28 @@ pub(crate) fn allocate(
         let bytes = block_bytes(out, owned, block);
         stop_if_argument(out, (variant, signature), owned, [block, bytes]);
         for lane in 0..variant.width as usize {
-            let shadow = libc::zeroed_private_block(out, bytes);
+            let shadow = block_shadow(out, block, bytes);
             let place = shadow_place(out, variant, owned, lane);
             out.store(shadow, place, MemorySpace::Shadow, None);
             shadows.push(shadow);
         }
     }
     shadows
+}
+
+/// Emits the shadow of a block; null without a block.
+fn block_shadow(out: &mut DerivativeBuilder<'_>, block: Value, bytes: Value) -> Value {
+    let ptr = out.unit.types.ptr();
+    let null = out.build().zero(ptr);
+    let given = out.build().icmp(IntPredicate::Ne, block, null);
+    let (op, yes, no) = out.build().if_(given, &[ptr]);
+    let outside = std::mem::replace(&mut out.insertion_point, (yes, None));
+    let shadow = libc::zeroed_private_block(out, bytes);
+    out.build().yield_(&[shadow]);
+    out.insertion_point = (no, None);
+    out.build().yield_(&[null]);
+    out.insertion_point = outside;
+    out.body.result(op)
 }
 
 /// Emits the release of the shadows at the end of a derivative. `shadows` are the blocks of [`allocate`].

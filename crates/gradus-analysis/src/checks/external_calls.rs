@@ -2,6 +2,7 @@
 
 use crate::call_graph::Callee;
 use crate::calls::printf_formats;
+use crate::checks::callbacks;
 use crate::checks::variant::{CallFacts, VariantFacts};
 use gradus_ir::externals::{CompilerIntrinsic, Effects, ExternalFn, GpuFn, SystemFn};
 use gradus_ir::{AttrSet, AttrValue, FuncId, OpKind};
@@ -42,12 +43,16 @@ fn target_lacks_derivative(variant: &VariantFacts<'_>, call: &CallFacts, callee:
 fn lacks_derivative(variant: &VariantFacts<'_>, call: &CallFacts, callee: FuncId) -> bool {
     let unit = variant.facts.unit;
     let Some(known) = unit.known(callee) else {
-        return may_access_active_values(variant, call, callee);
+        return may_access_active_values(variant, call, callee)
+            || callbacks::change_active_memory(variant, call);
     };
     if has_own_check(variant, call, known) {
         return false;
     }
     let effects = unit.known_effects(callee).unwrap_or(Effects::UNKNOWN);
+    if effects.has_callbacks && callbacks::change_active_memory(variant, call) {
+        return true;
+    }
     let result = variant.body.call_result(call.op);
     let gives = result.is_some_and(|r| variant.activity.active(r));
     let hits = gives || call.active && !effects.inactive || call.shadowed && writes(effects);

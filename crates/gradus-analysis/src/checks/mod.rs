@@ -12,6 +12,7 @@
 mod address_parts;
 mod atomic_access;
 mod bad_request;
+mod callbacks;
 mod external_calls;
 mod external_global;
 mod finding;

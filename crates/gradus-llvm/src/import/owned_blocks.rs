@@ -6,7 +6,7 @@
 //!
 //! - *C*: a local variable in which the module stores only null and results of `malloc`, `calloc` and `realloc`
 //!   (`unique_malloc_globals.rs`). The address is stored nowhere else, and no function of another file receives it for
-//!   keeping. After a `free` or `realloc` of the block, the same basic block sets the variable.
+//!   keeping. After a `free` or `realloc` of the block, the function sets the variable before it returns.
 //! - *Fortran*: an `allocatable` variable or component. Fortran allows no second name for its block if one of both names
 //!   writes to the block, except for pointers to a `target`; such pointers are variables of their own.
 
@@ -14,8 +14,10 @@ use super::Importer;
 use crate::host::ffi::name_of;
 use gradus_ir::externals::effects;
 use gradus_ir::{GlobalId, OwnedBlock, OwnedBlockSize, Type, TypeId};
+use llvm_sys::LLVMOpcode::LLVMUnreachable;
 use llvm_sys::core::*;
 use llvm_sys::prelude::LLVMValueRef;
+use std::collections::HashSet;
 
 /// The prefix of the symbols of Fortran's module variables and procedures (flang).
 const FORTRAN_PREFIX: &str = "_Q";
@@ -148,7 +150,7 @@ unsafe fn is_from_malloc(pointer: LLVMValueRef) -> bool {
     matches!(name.as_str(), "malloc" | "calloc" | "realloc")
 }
 
-/// Returns whether each call that frees `value` is followed by a store to `variable` in its basic block.
+/// Returns whether on each path after a call that frees `value`, the function stores to `variable` before it returns.
 unsafe fn is_reset_after_frees(value: LLVMValueRef, variable: LLVMValueRef) -> bool {
     unsafe {
         let mut at = LLVMGetFirstUse(value);
@@ -187,16 +189,36 @@ unsafe fn frees(user: LLVMValueRef, value: LLVMValueRef) -> bool {
     }
 }
 
-/// Returns whether the basic block of an instruction later stores to `variable`.
+/// Returns whether all paths from an instruction store to `variable` before the function returns or unwinds.
 unsafe fn is_set_after(instruction: LLVMValueRef, variable: LLVMValueRef) -> bool {
     unsafe {
-        let mut at = LLVMGetNextInstruction(instruction);
-        while !at.is_null() {
-            if !LLVMIsAStoreInst(at).is_null() && LLVMGetOperand(at, 1) == variable {
-                return true;
+        let stores_from = |mut at: LLVMValueRef| {
+            while !at.is_null() {
+                if !LLVMIsAStoreInst(at).is_null() && LLVMGetOperand(at, 1) == variable {
+                    return true;
+                }
+                at = LLVMGetNextInstruction(at);
             }
-            at = LLVMGetNextInstruction(at);
+            false
+        };
+        if stores_from(LLVMGetNextInstruction(instruction)) {
+            return true;
+        }
+        let mut work = vec![LLVMGetInstructionParent(instruction)];
+        let mut seen = HashSet::new();
+        while let Some(block) = work.pop() {
+            let end = LLVMGetBasicBlockTerminator(block);
+            let count = LLVMGetNumSuccessors(end);
+            if count == 0 && LLVMGetInstructionOpcode(end) != LLVMUnreachable {
+                return false;
+            }
+            let next = (0..count).map(|number| LLVMGetSuccessor(end, number));
+            work.extend(
+                next.filter(|next| {
+                    seen.insert(*next) && !stores_from(LLVMGetFirstInstruction(*next))
+                }),
+            );
         }
     }
-    false
+    true
 }
