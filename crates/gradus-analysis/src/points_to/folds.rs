@@ -103,7 +103,7 @@ impl AliasSet {
         visit_elements(&self.folds, cell, &range, &mut visit)
     }
     /// Returns true if two accesses may touch a common byte. An access is an offset and a size, both in bytes.
-    pub(crate) fn may_overlap(&self, a: (i64, i64), b: (i64, i64)) -> bool {
+    pub fn may_overlap(&self, a: (i64, i64), b: (i64, i64)) -> bool {
         let reaches = |(from, bytes): (i64, i64), to: i64| match self.folds.as_slice() {
             [] => (0..bytes).contains(&(to - from)),
             [fold] if fold.first == Fold::NO_START && fold.end.is_none() => {

@@ -2,7 +2,7 @@
 //!
 //! The interpreter records the object and the offset of each executed access. The analysis is sound for a run if
 //! some target of the pointer stands for the object, and the target's offset equals the observed offset under the
-//! normalisation of the target's alias set.
+//! normalisation of the target's alias set. `memory_check.rs` applies the check to memory programs.
 //!
 //! Note [Alias sets without an allocation site]
 //! Memory behind arguments of a root, memory of external functions and the contents of foreign memory have no
@@ -42,9 +42,10 @@ pub fn check_points_to(unit: &Unit, calls: &[Call]) -> Result<usize, String> {
     }
 }
 
-struct PointsToCheck<'u> {
-    unit: &'u Unit,
-    sets: AliasSets,
+/// Compares a trace with alias sets.
+pub(super) struct PointsToCheck<'u> {
+    pub unit: &'u Unit,
+    pub sets: AliasSets,
 }
 
 impl PointsToCheck<'_> {
@@ -65,19 +66,39 @@ impl PointsToCheck<'_> {
             unreachable!("the option is set");
         };
         let passed = self.passed_symbols(call)?;
-        let unsound = |access: &&TracedAccess| !self.is_sound(access, &passed);
-        for access in trace.accesses().filter(unsound) {
-            wrong.insert(self.access_text(access));
+        for &access in trace.accesses() {
+            self.access(access, &passed, wrong);
         }
-        for &(func, op, callee) in trace.indirect_calls() {
-            let known = self.sets.callees(func, op).contains(&callee);
-            if !known && !self.sets.may_call_unknown(func, op) {
-                let name = &self.unit.functions[callee].name;
-                let place = self.op_text(func, op);
-                wrong.insert(format!("{place}: calls `{name}`, not among the callees"));
-            }
+        for &call in trace.indirect_calls() {
+            self.indirect_call(call, wrong);
         }
         Ok(trace.accesses().len() + trace.indirect_calls().len())
+    }
+
+    /// Checks an access; `passed` holds the sites of the symbols among the arguments.
+    pub fn access(
+        &self,
+        access: TracedAccess,
+        passed: &BTreeSet<AllocationSite>,
+        wrong: &mut BTreeSet<String>,
+    ) {
+        if !self.is_sound(&access, passed) {
+            wrong.insert(self.access_text(&access));
+        }
+    }
+
+    /// Checks an indirect call: caller, op and callee.
+    pub fn indirect_call(
+        &self,
+        (func, op, callee): (FuncId, Op, FuncId),
+        wrong: &mut BTreeSet<String>,
+    ) {
+        let known = self.sets.callees(func, op).contains(&callee);
+        if !known && !self.sets.may_call_unknown(func, op) {
+            let name = &self.unit.functions[callee].name;
+            let place = self.op_text(func, op);
+            wrong.insert(format!("{place}: calls `{name}`, not among the callees"));
+        }
     }
 
     /// Returns the sites of the symbols among a call's arguments.
@@ -98,17 +119,38 @@ impl PointsToCheck<'_> {
         let targets = self.sets.targets(access.func, access.pointer);
         targets.iter().any(|target| {
             let set = self.sets.get(target.class);
-            if self.is_without_site(target.class) {
-                return match access.site {
+            let start = self.start(access.site, target.class);
+            let observed = set.normalize_offset(start.wrapping_add(access.offset_bytes));
+            let own = origin(access.site).is_some_and(|origin| set.origins.contains(&origin));
+            if own && observed == set.normalize_offset(target.offset_bytes) {
+                return true;
+            }
+            self.is_without_site(target.class)
+                && match access.site {
                     AllocationSite::User | AllocationSite::External => true,
                     AllocationSite::ByValue(..) => set.origins.is_empty(),
                     site => passed.contains(&site) || self.has_escaped(site),
-                };
-            }
-            let own = origin(access.site).is_some_and(|origin| set.origins.contains(&origin));
-            let observed = set.normalize_offset(access.offset_bytes);
-            own && observed == set.normalize_offset(target.offset_bytes)
+                }
         })
+    }
+
+    /// Returns the offset of the start of a site's objects in an alias set. Alias sets by unification have objects with
+    /// different starts.
+    fn start(&self, site: AllocationSite, set: AliasSetId) -> i64 {
+        let start = match site {
+            AllocationSite::Alloca(func, op) | AllocationSite::Heap(func, op) => {
+                let body = self.unit.functions[func].body.as_ref();
+                let result = body.and_then(|body| body.call_result(op).or(body.results(op).first().copied()));
+                let targets = result.map_or(&[][..], |result| self.sets.targets(func, result));
+                let mut starts = targets.iter().filter(|target| target.class == set);
+                // The result of `realloc` may also be the old block, at any offset.
+                let first = starts.next().copied();
+                first.filter(|_| starts.next().is_none())
+            }
+            AllocationSite::Global(global) => self.sets.global(global),
+            _ => None,
+        };
+        start.map_or(0, |start| start.offset_bytes)
     }
 
     /// See Note [Alias sets without an allocation site].

@@ -2,6 +2,7 @@
 
 use crate::points_to::folds::Fold;
 use crate::points_to::inclusion::fold_growth::Folds;
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{FuncId, GlobalId, Op, TbaaTypeId, TypeId};
 use std::collections::{BTreeSet, HashMap};
 
@@ -302,7 +303,8 @@ impl Objects {
             false => array.normalize(moved.offset),
         };
         visit(Location { offset, ..from });
-        let Some((first, end)) = leaving(&array, bytes) else {
+        let range = leaving(&array, bytes).filter(|_| !is_planted(Mutant::NeighboursOfElementsLost));
+        let Some((first, end)) = range else {
             // Not an error: the array covers the object on this side.
             return Ok(());
         };

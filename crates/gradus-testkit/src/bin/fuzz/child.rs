@@ -52,6 +52,7 @@ pub fn run(settings: &Settings, first: u64, count: u64) -> Result<Vec<String>, &
                 .arg(&settings.linker),
         ),
         ProgramKind::Wide => drop(command.arg("--ir")),
+        ProgramKind::PointsTo => drop(command.arg("--points-to")),
         ProgramKind::Parallel => {
             command.arg("--parallel");
             // The pool has the maximum number of workers of the programs; every second batch forks all

@@ -11,6 +11,7 @@ use crate::points_to::inclusion::objects::{Cell, EXTERNAL, Location, ObjectId};
 use crate::points_to::inclusion::solver::Solver;
 use crate::points_to::union_find::gcd;
 use crate::types::tbaa;
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{TbaaTag, TbaaTypeId};
 use std::collections::{BTreeMap, HashMap};
 
@@ -151,10 +152,12 @@ impl Solver<'_> {
                 self.edge(node, to, Move::By(0));
             }
         }
-        for transfer in self.outgoing.get(&at.object).cloned().unwrap_or_default() {
+        let loses_later = is_planted(Mutant::CopiesOfLaterPointersLost);
+        let outgoing = self.outgoing.get(&at.object).filter(|_| !loses_later);
+        for transfer in outgoing.cloned().unwrap_or_default() {
             self.send(transfer, at.offset, tag, node);
         }
-        if tag.is_none() {
+        if tag.is_none() && !is_planted(Mutant::ReceivedPointersLost) {
             for transfer in self.incoming.get(&at.object).cloned().unwrap_or_default() {
                 self.receive(transfer, at.offset, node);
             }
