@@ -11,6 +11,7 @@
 //! A value has a *level*: 0 for memory that outlives the function, 1 for the arguments of a function that keeps no
 //! argument, 2 for its stack. A structure receives pointers of its own level or below, so that no pointer dangles.
 
+mod blocks;
 mod control;
 mod movement;
 mod objects;
@@ -112,6 +113,8 @@ struct Graph<'r> {
     bits: bool,
     /// True if no block holds different structures in turn.
     keeps_arrays: bool,
+    /// True if the initial variables lead to each other.
+    is_dense: bool,
     features: BTreeSet<&'static str>,
 }
 
@@ -122,7 +125,7 @@ pub fn memory_program(seed: u64) -> MemoryProgram {
     let count = shapes.len() as u32;
     let code = (random.below(count) as usize, random.below(count) as usize);
     let (tags, bits) = (random.below(3) > 0, random.below(8) == 0);
-    let keeps_arrays = random.below(2) == 0;
+    let (keeps_arrays, is_dense) = (random.below(2) == 0, random.below(4) == 0);
     let mut graph = Graph {
         random: &mut random,
         shapes,
@@ -140,6 +143,7 @@ pub fn memory_program(seed: u64) -> MemoryProgram {
         tags,
         bits,
         keeps_arrays,
+        is_dense,
         features: BTreeSet::new(),
     };
     graph.program();
@@ -175,6 +179,7 @@ impl Graph<'_> {
         self.prefix = "";
         self.unknown = unknown;
         self.line("func @same(%p: ptr) -> ptr {\nreturn %p\n}");
+        self.line("global @codes: [2 x ptr] internal = zero 16 relocations(0: @code0, 8: @code1)");
         for name in ["code0", "code1"] {
             self.callback(name);
         }
@@ -190,7 +195,7 @@ impl Graph<'_> {
     fn root(&mut self, params: &[Ty]) {
         self.stack_level = 0;
         self.param_level = 0;
-        let budget = 8 + self.random.below(22);
+        let budget = 6 + self.random.below(18);
         self.start(budget);
         let names: Vec<String> = (0..params.len()).map(|k| format!("%p{k}")).collect();
         let list: Vec<String> = std::iter::zip(&names, params)
@@ -203,6 +208,10 @@ impl Graph<'_> {
         self.push("%n".into(), Ty::Int, 0);
         for (name, ty) in names.into_iter().zip(params) {
             self.push(name, *ty, 0);
+        }
+        for _ in 0..self.random.below(4) {
+            let shape = self.shape();
+            self.new_object(shape);
         }
         while self.budget > 0 {
             self.block(2);
@@ -351,6 +360,7 @@ impl Graph<'_> {
             31 => self.branch(depth - 1),
             32 => self.walk(),
             33 | 34 => self.call_helper(),
+            25 | 26 | 35 => self.block_statement(),
             _ => self.row_element(),
         }
     }
@@ -429,8 +439,21 @@ impl Graph<'_> {
         let _ = writeln!(self.out, "{name} = {}", op.as_ref());
         name
     }
+    /// Makes a value visible. Most pointers are used at once: only executed accesses show a missing target.
     fn push(&mut self, name: String, ty: Ty, level: u8) -> Val {
         let value = Val { name, ty, level };
+        if self.prefix.is_empty() && self.random.below(3) > 0 {
+            match ty {
+                Ty::Object(_) | Ty::Cell(_) | Ty::Array(..) | Ty::Row(..) | Ty::Numbers => {
+                    self.value(format!("load {} -> i64", value.name));
+                }
+                Ty::Word(_) => {
+                    let pointer = self.value(format!("inttoptr {} -> ptr", value.name));
+                    self.value(format!("load {pointer} -> i64"));
+                }
+                Ty::Code | Ty::Int => {}
+            }
+        }
         self.values.push(value.clone());
         value
     }
@@ -562,17 +585,30 @@ impl Graph<'_> {
         }
     }
 
+    /// Returns the name of an initial pointee. In most programs the variables lead to others that nothing else names:
+    /// few objects share a pointer.
+    fn initial_name(&mut self, ty: Ty) -> String {
+        let prefix = self.prefix;
+        match ty {
+            Ty::Object(shape) if !self.is_dense => format!("@{prefix}z{shape}"),
+            Ty::Cell(shape) if !self.is_dense => format!("@{prefix}y{shape}"),
+            _ => self.default_name(ty),
+        }
+    }
+
     /// Emits the global variables: structures, arrays, tables, single pointers, numbers.
     fn globals(&mut self) {
         let prefix = self.prefix;
         for shape in 0..self.shapes.len() {
             let (ty, size) = (type_text(&self.shapes, shape), self.shapes[shape].size());
-            let mut places = Vec::new();
-            self.relocations(shape, 0, &mut places);
-            let list = places.join(", ");
-            self.line(format!(
-                "global @{prefix}s{shape}: {ty} internal = zero {size} relocations({list})"
-            ));
+            for kind in ["s", "z"] {
+                let mut places = Vec::new();
+                self.relocations(shape, 0, &mut places);
+                let list = places.join(", ");
+                self.line(format!(
+                    "global @{prefix}{kind}{shape}: {ty} internal = zero {size} relocations({list})"
+                ));
+            }
             let mut places = Vec::new();
             self.relocations(shape, 0, &mut places);
             self.relocations(shape, size, &mut places);
@@ -582,13 +618,14 @@ impl Graph<'_> {
                 2 * size
             ));
             let place = |k: u64, graph: &mut Self| {
-                format!("{}: {}", 8 * k, graph.default_name(Ty::Object(shape)))
+                format!("{}: {}", 8 * k, graph.initial_name(Ty::Object(shape)))
             };
             let row: Vec<String> = (0..4).map(|k| place(k, self)).collect();
             let cell = place(0, self);
             self.line(format!(
                 "global @{prefix}r{shape}: [4 x ptr] internal = zero 32 relocations({})\n\
-                 global @{prefix}c{shape}: ptr internal = zero 8 relocations({cell})",
+                 global @{prefix}c{shape}: ptr internal = zero 8 relocations({cell})\n\
+                 global @{prefix}y{shape}: ptr internal = zero 8 relocations(0: @{prefix}z{shape})",
                 row.join(", ")
             ));
             let first = self.first_pointer(shape);
@@ -623,22 +660,22 @@ impl Graph<'_> {
             match *field {
                 Field::Number | Field::Index | Field::Pair | Field::Numbers(_) | Field::Union(_) => {}
                 Field::Pointer(pointee) => {
-                    let name = self.default_name(Ty::of(pointee));
+                    let name = self.initial_name(Ty::of(pointee));
                     list.push(format!("{at}: {name}"));
                 }
                 Field::Link(to) => {
                     if self.random.below(2) == 0 {
-                        let name = self.default_name(Ty::Object(to));
+                        let name = self.initial_name(Ty::Object(to));
                         list.push(format!("{at}: {name}"));
                     }
                 }
                 Field::Word(to) => {
-                    let name = self.default_name(Ty::Object(to));
+                    let name = self.initial_name(Ty::Object(to));
                     list.push(format!("{at}: {name}"));
                 }
                 Field::Row(to, count) => {
                     for k in 0..count {
-                        let name = self.default_name(Ty::Object(to));
+                        let name = self.initial_name(Ty::Object(to));
                         list.push(format!("{}: {name}", at + 8 * k));
                     }
                 }

@@ -105,6 +105,10 @@ pub fn check_memory_program(
             findings.compared += 1;
         }
         for &call in trace.indirect_calls() {
+            // Initial functions bound the callees by unification.
+            if name == "unification" && is_hidden(&unit, call.2) {
+                continue;
+            }
             if closure.contains(call.0) {
                 check.indirect_call(call, &mut wrong);
             }
