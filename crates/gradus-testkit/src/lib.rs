@@ -68,7 +68,7 @@ pub use crate::run::verdict::Verdict;
 pub use generate::c::{C_INCLUDES, CProgram, c_program};
 pub use generate::{CELLS, FEATURES, Style, WideProgram, program, wide_program};
 pub use generate::{FORK_JOIN_FEATURES, ForkJoinProgram, fork_join_program};
-pub use generate::{MemoryProgram, memory_program};
 pub use generate::{KERNEL_FEATURES, KernelProgram, kernel_program};
+pub use generate::{MemoryProgram, memory_program};
 pub use generate::{PARALLEL_C_FEATURES, ParallelCProgram, parallel_c_program};
 pub use generate::{SHARES_FEATURES, SHARES_INCLUDES, SharesProgram, shares_program};

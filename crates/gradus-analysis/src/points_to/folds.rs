@@ -41,6 +41,18 @@ impl Fold {
     pub fn contains(&self, offset_bytes: i64) -> bool {
         offset_bytes >= self.first && self.end.is_none_or(|end| offset_bytes < end)
     }
+    /// Returns the fold of the offsets `bytes` further on.
+    pub(crate) fn moved(self, bytes: i64) -> Fold {
+        let first = match self.first {
+            Fold::NO_START => Fold::NO_START,
+            first => first.saturating_add(bytes),
+        };
+        Fold {
+            first,
+            end: self.end.map(|end| end.saturating_add(bytes)),
+            ..self
+        }
+    }
     fn stride_bytes(&self) -> i64 {
         i64::try_from(self.stride).unwrap_or(i64::MAX).max(1)
     }

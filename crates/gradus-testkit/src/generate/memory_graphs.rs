@@ -204,7 +204,14 @@ impl Graph<'_> {
         if !params.is_empty() {
             self.note("structures of the caller");
         }
-        self.line(format!("func @f({}) {{", ["%n: i64".to_string()].into_iter().chain(list).collect::<Vec<_>>().join(", ")));
+        self.line(format!(
+            "func @f({}) {{",
+            ["%n: i64".to_string()]
+                .into_iter()
+                .chain(list)
+                .collect::<Vec<_>>()
+                .join(", ")
+        ));
         self.push("%n".into(), Ty::Int, 0);
         for (name, ty) in names.into_iter().zip(params) {
             self.push(name, *ty, 0);
@@ -241,7 +248,9 @@ impl Graph<'_> {
     }
 
     fn signature(&mut self, name: String) -> Helper {
-        let params: Vec<Ty> = (0..1 + self.random.below(3)).map(|_| self.any_type()).collect();
+        let params: Vec<Ty> = (0..1 + self.random.below(3))
+            .map(|_| self.any_type())
+            .collect();
         let result = (self.random.below(3) > 0).then(|| self.any_type());
         let is_hidden = name.starts_with("hidden_");
         let nullable = params.iter().position(|ty| matches!(ty, Ty::Object(_)));
@@ -262,9 +271,15 @@ impl Graph<'_> {
         let budget = 2 + self.random.below(budget);
         self.start(budget);
         let params = own.params.iter().enumerate();
-        let params: Vec<String> = params.map(|(k, ty)| format!("%p{k}: {}", ty.text())).collect();
+        let params: Vec<String> = params
+            .map(|(k, ty)| format!("%p{k}: {}", ty.text()))
+            .collect();
         let result = own.result.map_or("void", Ty::text);
-        self.line(format!("func @{}(%d: i64, {}) -> {result} {{", own.name, params.join(", ")));
+        self.line(format!(
+            "func @{}(%d: i64, {}) -> {result} {{",
+            own.name,
+            params.join(", ")
+        ));
         for (k, ty) in own.params.iter().enumerate() {
             let mut name = format!("%p{k}");
             if let Ty::Object(shape) = *ty
@@ -370,10 +385,13 @@ impl Graph<'_> {
         let shape = self.shape();
         let object = self.find(Ty::Object(shape), 9);
         let fields = self.shapes[shape].fields.clone();
-        let pointers = fields.iter().enumerate().filter_map(|(k, field)| match field {
-            Field::Pointer(Pointee::Object(to)) => Some((k, *to)),
-            _ => None,
-        });
+        let pointers = fields
+            .iter()
+            .enumerate()
+            .filter_map(|(k, field)| match field {
+                Field::Pointer(Pointee::Object(to)) => Some((k, *to)),
+                _ => None,
+            });
         let pointers: Vec<(usize, usize)> = pointers.collect();
         let (field, to) = *self.random.pick(&pointers);
         let at = self.member_address(&object.name, shape, field);
@@ -405,7 +423,10 @@ impl Graph<'_> {
         let Ty::Array(to, count) = array.ty else {
             unreachable!("the picked value is an array");
         };
-        let row = self.shapes[to].fields.iter().position(|f| matches!(f, Field::Row(..)));
+        let row = self.shapes[to]
+            .fields
+            .iter()
+            .position(|f| matches!(f, Field::Row(..)));
         if let Some(field) = row
             && let Field::Row(inner, length) = self.shapes[to].fields[field]
             && self.random.below(2) == 0
@@ -500,7 +521,10 @@ impl Graph<'_> {
         if level == 0 {
             return self.find(ty, 0);
         }
-        let fitting = self.values.iter().filter(|v| v.ty == ty && v.level == level);
+        let fitting = self
+            .values
+            .iter()
+            .filter(|v| v.ty == ty && v.level == level);
         let fitting: Vec<Val> = fitting.cloned().collect();
         if let Some(value) = self.among(&fitting) {
             return value;
@@ -632,7 +656,9 @@ impl Graph<'_> {
             if prefix.is_empty() {
                 self.line(format!("global @offset{shape}: i64 internal = [{first}]"));
             } else {
-                self.line(format!("global @hidden_offset{shape}: i64 internal = [{first}]"));
+                self.line(format!(
+                    "global @hidden_offset{shape}: i64 internal = [{first}]"
+                ));
             }
         }
         self.line(format!(
@@ -658,7 +684,11 @@ impl Graph<'_> {
         for (field, offset) in own.fields.iter().zip(&own.offsets) {
             let at = at + offset;
             match *field {
-                Field::Number | Field::Index | Field::Pair | Field::Numbers(_) | Field::Union(_) => {}
+                Field::Number
+                | Field::Index
+                | Field::Pair
+                | Field::Numbers(_)
+                | Field::Union(_) => {}
                 Field::Pointer(pointee) => {
                     let name = self.initial_name(Ty::of(pointee));
                     list.push(format!("{at}: {name}"));

@@ -100,7 +100,10 @@ pub fn check_memory_program(
             if closure.contains(access.func) {
                 check.access(visible, &BTreeSet::new(), &mut wrong);
             } else if !is_hidden(&unit, access.func) {
-                wrong.insert(format!("function `{}` is unreachable", unit.functions[access.func].name));
+                wrong.insert(format!(
+                    "function `{}` is unreachable",
+                    unit.functions[access.func].name
+                ));
             }
             findings.compared += 1;
         }
@@ -191,7 +194,9 @@ impl Comparison<'_> {
         }
         for &func in self.closure.functions() {
             for site in self.closure.calls_in(func) {
-                if !matches!(site.callee, Callee::Indirect(_)) || self.coarse.may_call_unknown(func, site.op) {
+                if !matches!(site.callee, Callee::Indirect(_))
+                    || self.coarse.may_call_unknown(func, site.op)
+                {
                     continue;
                 }
                 if self.exact.may_call_unknown(func, site.op) {
@@ -306,7 +311,10 @@ fn overlap(sets: &AliasSets, a: Access, b: Access) -> Option<(CellRef, CellRef)>
         for &other in sets.targets(b.func, b.pointer) {
             let set = sets.get(at.class);
             let meets = match at.class == other.class {
-                true => set.may_overlap((at.offset_bytes, a.size_bytes), (other.offset_bytes, b.size_bytes)),
+                true => set.may_overlap(
+                    (at.offset_bytes, a.size_bytes),
+                    (other.offset_bytes, b.size_bytes),
+                ),
                 false => {
                     is_unknown(at.class) && sets.escaped(other.class)
                         || is_unknown(other.class) && sets.escaped(at.class)

@@ -140,7 +140,8 @@ impl PointsToCheck<'_> {
         let start = match site {
             AllocationSite::Alloca(func, op) | AllocationSite::Heap(func, op) => {
                 let body = self.unit.functions[func].body.as_ref();
-                let result = body.and_then(|body| body.call_result(op).or(body.results(op).first().copied()));
+                let result = body
+                    .and_then(|body| body.call_result(op).or(body.results(op).first().copied()));
                 let targets = result.map_or(&[][..], |result| self.sets.targets(func, result));
                 let mut starts = targets.iter().filter(|target| target.class == set);
                 // The result of `realloc` may also be the old block, at any offset.

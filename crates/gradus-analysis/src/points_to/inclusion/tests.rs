@@ -333,6 +333,35 @@ fn pointer_before_an_array_reaches_both_neighbours() {
     ));
 }
 
+/// The array member lies in the second structure of an array, and other code folds the array.
+#[test]
+fn element_of_member_in_a_later_structure_moves_in_the_member() {
+    let study = Study::of(
+        "declare @malloc(i64) -> ptr\n\
+         func @f(%x: ptr, %n: i64) {\n\
+         %r = call @malloc(80)\n%any = addr {ptr, [4 x ptr]}, %r, %n\n\
+         %last = addr {ptr, [4 x ptr]}, %r, 1, i32 1, 3\n\
+         %at = addr ptr, %last, %n\n%next = addr ptr, %at, 1\nstore %x, %next\nreturn\n}\n",
+    );
+    // Another element, or the start of the structure behind.
+    let next = study.targets("f", study.value("f", 4));
+    assert_eq!(next, ["heap.f.0+0", "heap.f.0+8"]);
+}
+
+/// A loop over bytes copies whole addresses.
+#[test]
+fn single_bytes_carry_addresses() {
+    let study = Study::of(
+        "declare @malloc(i64) -> ptr\n\
+         func @f(%x: ptr) {\n\
+         %a = call @malloc(16)\n%b = call @malloc(16)\nstore %x, %a\n\
+         for %i < 16 {\n%from = addr i8, %a, %i\n%byte = load %from -> i8\n\
+         %to = addr i8, %b, %i\nstore %byte, %to\nyield\n}\n\
+         %p = load %b -> ptr\nreturn\n}\n",
+    );
+    assert_eq!(study.targets("f", study.value("f", 9)), ["arg0+0"]);
+}
+
 #[test]
 fn large_value_reaches_every_pointer() {
     let study = Study::of(

@@ -22,8 +22,8 @@ mod tally;
 use gradus_ir::Unit;
 use gradus_ir::mutant::Mutant;
 use gradus_testkit::{
-    C_INCLUDES, CProgram, ForkJoinProgram, ForkJoinWay, KernelProgram, ParallelCProgram,
-    MemoryFindings, MemoryProgram, ParallelCWay, ROUTES, SharesProgram, SharesWay, Verdict,
+    C_INCLUDES, CProgram, ForkJoinProgram, ForkJoinWay, KernelProgram, MemoryFindings,
+    MemoryProgram, ParallelCProgram, ParallelCWay, ROUTES, SharesProgram, SharesWay, Verdict,
     WideProgram, WideRoute, c_program, check_c, check_fork_join, check_kernel,
     check_memory_program, check_parallel_c, check_sanitized, check_shares, check_unit,
     fork_join_program, fork_join_unit, kernel_program, memory_program, parallel_c_program,
@@ -403,11 +403,16 @@ fn memory_batch(settings: &Settings) {
             Err(why) => vec![("crash".to_string(), why)],
             Ok(found) if !found.unsound.is_empty() => {
                 let texts = found.unsound.into_iter();
-                texts.map(|text| ("WRONG".to_string(), text)).take(1).collect()
+                texts
+                    .map(|text| ("WRONG".to_string(), text))
+                    .take(1)
+                    .collect()
             }
             Ok(found) if !found.wider.is_empty() => {
                 let classes = found.wider.into_iter();
-                classes.map(|(class, text)| (format!("wider: {class}"), text)).collect()
+                classes
+                    .map(|(class, text)| (format!("wider: {class}"), text))
+                    .collect()
             }
             Ok(found) => match found.trap {
                 Some(kind) => vec![(format!("ok, traps: {kind}"), String::new())],

@@ -37,12 +37,20 @@ fn memory_page(settings: &Settings) -> Option<String> {
             if is_unsound {
                 return Ok(vec![unsound.next().map_or(Verdict::Right, |text| {
                     let analysis = text.split(':').next().unwrap_or_default();
-                    Verdict::Refused { code: analysis.into(), place: "an access outside the targets".into() }
+                    Verdict::Refused {
+                        code: analysis.into(),
+                        place: "an access outside the targets".into(),
+                    }
                 })]);
             }
             let mut wider = found.wider.into_iter();
             let own = wider.find(|(class, _)| Some(class) == wanted.as_ref());
-            Ok(vec![own.map_or(Verdict::Right, |(class, _)| Verdict::Refused { code: "wider".into(), place: class })])
+            Ok(vec![own.map_or(Verdict::Right, |(class, _)| {
+                Verdict::Refused {
+                    code: "wider".into(),
+                    place: class,
+                }
+            })])
         };
         first_verdict(judge)
     })

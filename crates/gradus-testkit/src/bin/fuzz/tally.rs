@@ -138,7 +138,9 @@ impl<'s> Tally<'s> {
             .or_default()
             .push(number);
         let told = format!("seed {seed} {route}: {kind}: {text}");
-        let is_example = ["refused", "wider"].iter().any(|start| kind.starts_with(start));
+        let is_example = ["refused", "wider"]
+            .iter()
+            .any(|start| kind.starts_with(start));
         match is_example || matches!(*kind, "isolated" | "steep") {
             true => drop(self.examples.entry(kind.to_string()).or_insert(told)),
             false if !kind.starts_with("ok") => self.report_failure(told),

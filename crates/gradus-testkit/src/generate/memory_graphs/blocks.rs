@@ -66,7 +66,9 @@ impl Graph<'_> {
             _ => (second, row.name),
         };
         let size = 8 * (count - 1);
-        self.line(format!("call @llvm.memmove.p0.p0.i64({to}, {from}, {size}, false)"));
+        self.line(format!(
+            "call @llvm.memmove.p0.p0.i64({to}, {from}, {size}, false)"
+        ));
     }
 
     /// Emits the distance of an element from the start of its array, stored as a number.
@@ -124,7 +126,10 @@ impl Graph<'_> {
         let distance = self.value(format!("sub {a}, {b}"));
         let new = self.value(format!("call @realloc({old}, {})", 2 * size));
         let at = self.value(format!("addr i8, {new}, {distance}"));
-        let back = self.value(format!("addr i8, {at}, -{}", self.shapes[shape].offsets[field]));
+        let back = self.value(format!(
+            "addr i8, {at}, -{}",
+            self.shapes[shape].offsets[field]
+        ));
         self.push(new, Ty::Object(shape), 0);
         self.push(back, Ty::Object(shape), 0);
     }
@@ -186,7 +191,9 @@ impl Graph<'_> {
         let block = self.value(format!("call @malloc({bytes})"));
         let value = self.find(Ty::Object(shape), 0);
         let (i, at) = (self.name(), self.name());
-        self.line(format!("for {i} < {count} {{\n{at} = addr ptr, {block}, {i}"));
+        self.line(format!(
+            "for {i} < {count} {{\n{at} = addr ptr, {block}, {i}"
+        ));
         self.store_pointer(&value.name, &at, Pointee::Object(shape));
         self.line("yield\n}");
         let int = self.int();

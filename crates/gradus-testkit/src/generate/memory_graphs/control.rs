@@ -97,9 +97,7 @@ impl Graph<'_> {
     /// Returns the next structure of a list, if the structure has such a member.
     fn next_of(&mut self, at: &str, shape: usize, level: u8) -> String {
         let own = self.shapes[shape].fields.clone();
-        let leads_on = |field: &Field| {
-            matches!(field, Field::Link(to) | Field::Pointer(Pointee::Object(to)) if *to == shape)
-        };
+        let leads_on = |field: &Field| matches!(field, Field::Link(to) | Field::Pointer(Pointee::Object(to)) if *to == shape);
         let Some(field) = own.iter().position(leads_on) else {
             return self.find(Ty::Object(shape), level).name;
         };
@@ -154,7 +152,10 @@ impl Graph<'_> {
         let (first, second) = self.code;
         let a = self.find_at(Ty::Object(first), 0);
         let b = self.find_at(Ty::Object(second), 0);
-        let call = format!("call {}({}, {}) : fn(ptr, ptr) -> ptr", code.name, a.name, b.name);
+        let call = format!(
+            "call {}({}, {}) : fn(ptr, ptr) -> ptr",
+            code.name, a.name, b.name
+        );
         if !self.is_callback {
             let name = self.value(call);
             self.push(name, Ty::Object(first), 0);

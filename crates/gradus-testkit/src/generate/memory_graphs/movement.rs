@@ -46,7 +46,9 @@ impl Graph<'_> {
 
     /// Returns the address of an element, by one of many computations.
     fn element(&mut self, base: &str, ty: &str, size: u64, index: &str) -> String {
-        let flag = *self.random.pick(&["", "inbounds ", "nuw ", "inbounds nuw "]);
+        let flag = *self
+            .random
+            .pick(&["", "inbounds ", "nuw ", "inbounds nuw "]);
         match self.random.below(9) {
             0 => {
                 self.note("index in bytes");
@@ -129,7 +131,10 @@ impl Graph<'_> {
             return;
         }
         let (last, at) = (self.name(), self.name());
-        self.line(format!("{last} = loop iter({at} = {}) -> ptr {{", array.name));
+        self.line(format!(
+            "{last} = loop iter({at} = {}) -> ptr {{",
+            array.name
+        ));
         let mark = self.values.len();
         self.push(at.clone(), Ty::Object(shape), array.level);
         self.statement(0);
@@ -242,11 +247,15 @@ impl Graph<'_> {
                 let int = self.int();
                 let zero = self.value(format!("mul {int}, 0"));
                 let bytes = self.value(format!("add {zero}, {size}"));
-                self.line(format!("call @llvm.memmove.p0.p0.i64({to}, {from}, {bytes}, false)"));
+                self.line(format!(
+                    "call @llvm.memmove.p0.p0.i64({to}, {from}, {bytes}, false)"
+                ));
             }
             2 => drop(self.value(format!("call @memcpy({to}, {from}, {size})"))),
             9 => self.copy_single_bytes(to, from, size),
-            _ => self.line(format!("call @llvm.memmove.p0.p0.i64({to}, {from}, {size}, false)")),
+            _ => self.line(format!(
+                "call @llvm.memmove.p0.p0.i64({to}, {from}, {size}, false)"
+            )),
         }
     }
 
@@ -282,7 +291,10 @@ impl Graph<'_> {
         let first = self.random.below(own.fields.len() as u32) as usize;
         let (start, size) = match self.random.below(3) {
             0 => (own.offsets[first], own.size() - own.offsets[first]),
-            1 => (own.offsets[first], own.offsets[first + 1] - own.offsets[first]),
+            1 => (
+                own.offsets[first],
+                own.offsets[first + 1] - own.offsets[first],
+            ),
             _ => (0, own.size()),
         };
         let (a, b) = (
@@ -290,7 +302,9 @@ impl Graph<'_> {
             self.value(format!("addr i8, {}, {start}", from.name)),
         );
         self.note("structure copied as bytes");
-        self.line(format!("call @llvm.memmove.p0.p0.i64({a}, {b}, {size}, false)"));
+        self.line(format!(
+            "call @llvm.memmove.p0.p0.i64({a}, {b}, {size}, false)"
+        ));
     }
 
     fn copy_row(&mut self) {
@@ -423,7 +437,10 @@ impl Graph<'_> {
         let cell = self.find(Ty::Cell(shape), 9);
         let value = self.find(Ty::Object(shape), cell.level);
         self.note("atomic exchange");
-        let old = self.value(format!("atomicrmw xchg seq_cst {}, {}", cell.name, value.name));
+        let old = self.value(format!(
+            "atomicrmw xchg seq_cst {}, {}",
+            cell.name, value.name
+        ));
         self.push(old, Ty::Object(shape), cell.level);
     }
 

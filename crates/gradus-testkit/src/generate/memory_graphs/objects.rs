@@ -141,7 +141,10 @@ impl Graph<'_> {
                 let behind = self.value(format!("addr i8, {at}, 4"));
                 let int = self.int();
                 let short = self.value(format!("trunc {int} -> i32"));
-                self.line(format!("store {short}, {behind}{}", self.tag_of_pair(shape, field)));
+                self.line(format!(
+                    "store {short}, {behind}{}",
+                    self.tag_of_pair(shape, field)
+                ));
                 short
             }
             Field::Pointer(pointee) => self.find(Ty::of(pointee), object.level).name,
@@ -197,7 +200,9 @@ impl Graph<'_> {
             1 => (1, self.find(Ty::Word(to), level).name),
             _ => (1, self.find(Ty::Object(to), level).name),
         };
-        self.line(format!("store {kind}, {at}{tag}\nstore {value}, {cell}{inner}"));
+        self.line(format!(
+            "store {kind}, {at}{tag}\nstore {value}, {cell}{inner}"
+        ));
     }
 
     /// Emits a load of a member, or its address if the member is an aggregate. The value becomes visible.
@@ -244,7 +249,13 @@ impl Graph<'_> {
         self.push(name, ty, object.level);
     }
 
-    fn load_union(&mut self, at: &str, tag: &str, (shape, field): (usize, usize), to: usize) -> String {
+    fn load_union(
+        &mut self,
+        at: &str,
+        tag: &str,
+        (shape, field): (usize, usize),
+        to: usize,
+    ) -> String {
         let kind = self.value(format!("load {at} -> i64{tag}"));
         let is_address = self.value(format!("icmp eq {kind}, 1"));
         let found = self.name();
@@ -276,7 +287,9 @@ impl Graph<'_> {
         if self.random.below(2) == 0 {
             return self.value(format!("select {null}, {a}, {b}"));
         }
-        self.value(format!("if {null} -> ptr {{\nyield {a}\n}} else {{\nyield {b}\n}}"))
+        self.value(format!(
+            "if {null} -> ptr {{\nyield {a}\n}} else {{\nyield {b}\n}}"
+        ))
     }
 
     /// Emits an array of structures.
@@ -284,12 +297,23 @@ impl Graph<'_> {
         let (size, count) = (self.shapes[shape].size(), 2);
         let ty = type_text(&self.shapes, shape);
         let (mut name, level) = match self.random.below(5) {
-            0 => (self.value(format!("alloca [{count} x {ty}], 1")), self.stack_level),
-            1 => (self.value(format!("alloca {ty}, {count}")), self.stack_level),
+            0 => (
+                self.value(format!("alloca [{count} x {ty}], 1")),
+                self.stack_level,
+            ),
+            1 => (
+                self.value(format!("alloca {ty}, {count}")),
+                self.stack_level,
+            ),
             2 => (self.value(format!("call @calloc({count}, {size})")), 0),
             _ => (self.value(format!("call @malloc({})", count * size)), 0),
         };
-        let is_heap = level == 0 && self.out.lines().last().is_some_and(|l| l.contains("alloc("));
+        let is_heap = level == 0
+            && self
+                .out
+                .lines()
+                .last()
+                .is_some_and(|l| l.contains("alloc("));
         if is_heap && self.random.below(3) == 0 {
             self.note("realloc");
             self.fill(&name, shape, level);
@@ -298,7 +322,9 @@ impl Graph<'_> {
             self.fill(&second, shape, level);
         } else if self.random.below(2) == 0 {
             let (i, at) = (self.name(), self.name());
-            self.line(format!("for {i} < {count} {{\n{at} = addr inbounds {ty}, {name}, {i}"));
+            self.line(format!(
+                "for {i} < {count} {{\n{at} = addr inbounds {ty}, {name}, {i}"
+            ));
             self.fill(&at, shape, level);
             self.line("yield\n}");
         } else {
@@ -315,7 +341,10 @@ impl Graph<'_> {
     pub(super) fn new_row(&mut self, shape: usize) -> Val {
         let count = 2 + 2 * u64::from(self.random.below(2));
         let (name, level) = match self.random.below(3) {
-            0 => (self.value(format!("alloca [{count} x ptr], 1")), self.stack_level),
+            0 => (
+                self.value(format!("alloca [{count} x ptr], 1")),
+                self.stack_level,
+            ),
             1 => (self.value(format!("alloca ptr, {count}")), self.stack_level),
             _ => (self.value(format!("call @malloc({})", 8 * count)), 0),
         };
@@ -323,7 +352,9 @@ impl Graph<'_> {
         if self.random.below(3) == 0 {
             let value = self.find(Ty::Object(shape), level);
             let (i, at) = (self.name(), self.name());
-            self.line(format!("for {i} < {count} {{\n{at} = addr ptr, {name}, {i}"));
+            self.line(format!(
+                "for {i} < {count} {{\n{at} = addr ptr, {name}, {i}"
+            ));
             self.store_pointer(&value.name, &at, Pointee::Object(shape));
             self.line("yield\n}");
         } else {

@@ -61,10 +61,11 @@ pub(super) fn shapes(random: &mut Random) -> Vec<Shape> {
     let mut found: Vec<Shape> = Vec::new();
     for own in 0..count {
         let members = 2 + random.below(4);
-        let mut fields: Vec<Field> = (0..members)
-            .map(|_| field(random, own, count))
-            .collect();
-        if !fields.iter().any(|f| matches!(f, Field::Pointer(Pointee::Object(_)))) {
+        let mut fields: Vec<Field> = (0..members).map(|_| field(random, own, count)).collect();
+        if !fields
+            .iter()
+            .any(|f| matches!(f, Field::Pointer(Pointee::Object(_))))
+        {
             let target = random.below(count as u32) as usize;
             let at = random.below(fields.len() as u32 + 1) as usize;
             fields.insert(at, Field::Pointer(Pointee::Object(target)));
@@ -221,7 +222,9 @@ pub(super) fn member_tag(shapes: &[Shape], shape: usize, field: usize, inside: u
     let access = match own.fields[field] {
         Field::Union(_) if inside == 0 => LONG,
         Field::Union(_) => CHAR,
-        Field::Row(pointee, _) => return scalar_tag(pointer_type(shapes, Pointee::Object(pointee))),
+        Field::Row(pointee, _) => {
+            return scalar_tag(pointer_type(shapes, Pointee::Object(pointee)));
+        }
         Field::Numbers(_) => return scalar_tag(DOUBLE),
         other => member_type(shapes, other),
     };
