@@ -70,7 +70,7 @@ macro_rules! mutants {
                     }
                     CallerTeamIgnored | NumThreadsBeforeBranchMissed => DetectedBy::Shares,
                     LevelQueryAccepted => DetectedBy::Gradients,
-                    CopiesOfLaterPointersLost | EscapedCellsKept | EndOfWalkLost | NeighboursOfElementsLost
+                    ArraysOfLaterStructuresLost | EscapedCellsKept | EndOfWalkLost | NeighboursOfElementsLost
                     | ReceivedPointersLost => DetectedBy::PointsTo,
                     SharedAddPlain | IndirectOutputsWithoutShadow | NarrowConstantsTruncated | IdleShareWraps
                     | ChecksSkipped => {
@@ -196,8 +196,8 @@ mutants! {
     BackEdgeClobbersMissed,
     /// Clobbers after a callee's return are forgotten.
     AfterEndForgotten,
-    /// Byte copies lose the pointers that are stored in the source after the copy was first seen.
-    CopiesOfLaterPointersLost,
+    /// Array members of the second and later structures in an array are no arrays.
+    ArraysOfLaterStructuresLost,
     /// Byte copies do not reach the cells that a program names after the copy was first seen.
     ReceivedPointersLost,
     /// Unknown code stores no pointers in escaped memory.

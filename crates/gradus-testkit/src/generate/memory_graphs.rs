@@ -661,9 +661,10 @@ impl Graph<'_> {
                 ));
             }
         }
+        let one = self.random.below(2);
         self.line(format!(
             "global @{prefix}numbers: [4 x f64] internal = [0.5, 1.5, 2.5, 3.5]\n\
-             global @{prefix}one: i64 internal = [1]\nglobal @{prefix}depth: i64 internal = [3]"
+             global @{prefix}one: i64 internal = [{one}]\nglobal @{prefix}depth: i64 internal = [3]"
         ));
     }
 

@@ -8,7 +8,8 @@
 //! Memory behind arguments of a root, memory of external functions and the contents of foreign memory have no
 //! allocation site in the program. Their alias sets stand for memory of the machine's user, and for escaped objects:
 //! unknown code can store the address of an escaped object anywhere. Offsets in such alias sets have no common origin
-//! with the object, and are not compared.
+//! with the object, and are not compared. Arguments of a root may lead to common memory, and the alias sets behind them
+//! are distinct: an object that the program stores in such memory may be found through any of them.
 
 use crate::run::call_spec::{Argument, Call, run_call};
 use gradus_analysis::{AliasSetId, AliasSets, CallGraph, CellRef, MemoryOrigin};
@@ -129,7 +130,11 @@ impl PointsToCheck<'_> {
                 && match access.site {
                     AllocationSite::User | AllocationSite::External => true,
                     AllocationSite::ByValue(..) => set.origins.is_empty(),
-                    site => passed.contains(&site) || self.has_escaped(site),
+                    site => {
+                        passed.contains(&site)
+                            || self.has_escaped(site)
+                            || self.is_reachable_from_outside(site)
+                    }
                 }
         })
     }
@@ -164,6 +169,24 @@ impl PointsToCheck<'_> {
             )
         };
         origins.is_empty() || origins.iter().any(foreign)
+    }
+
+    /// Returns true if an alias set of the site's objects is reachable from memory without a site.
+    fn is_reachable_from_outside(&self, site: AllocationSite) -> bool {
+        let Some(own) = origin(site) else {
+            return false;
+        };
+        let sets = self.sets.alias_sets().map(|(id, _)| id);
+        let mut work: Vec<AliasSetId> = sets.filter(|id| self.is_without_site(*id)).collect();
+        let mut seen: BTreeSet<AliasSetId> = work.iter().copied().collect();
+        while let Some(set) = work.pop() {
+            if self.sets.get(set).origins.contains(&own) {
+                return true;
+            }
+            let pointees = self.sets.pointees(set).into_iter();
+            work.extend(pointees.filter(|id| seen.insert(*id)));
+        }
+        false
     }
 
     /// Returns true if an alias set of the site's objects escapes.

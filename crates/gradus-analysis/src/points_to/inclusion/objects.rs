@@ -251,7 +251,9 @@ impl Objects {
             if at.stride.is_multiple_of(fold.stride) {
                 return Some(fold.moved(at.offset.wrapping_sub(offset)));
             }
-            offset = fold.normalize(offset);
+            if !is_planted(Mutant::ArraysOfLaterStructuresLost) {
+                offset = fold.normalize(offset);
+            }
         }
         None
     }

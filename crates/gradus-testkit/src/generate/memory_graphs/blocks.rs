@@ -8,8 +8,8 @@ use super::{Graph, Ty, Val};
 impl Graph<'_> {
     /// Emits one of the statements of this file.
     pub(super) fn block_statement(&mut self) {
-        match self.random.below(8) {
-            0 => self.fill_by_pointer(),
+        match self.random.below(9) {
+            0 | 8 => self.fill_by_pointer(),
             1 => self.shift_row(),
             2 => self.distance_in_memory(),
             3 => self.distance_between_objects(),

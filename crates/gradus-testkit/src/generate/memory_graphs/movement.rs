@@ -418,6 +418,22 @@ impl Graph<'_> {
         let object = self.find(Ty::Object(shape), 9);
         let field = self.random.below(self.shapes[shape].fields.len() as u32) as usize;
         let offset = self.shapes[shape].offsets[field];
+        let element = match self.shapes[shape].fields[field] {
+            Field::Row(..) => Some("ptr".to_string()),
+            Field::Nests(inner, _) => Some(type_text(&self.shapes, inner)),
+            _ => None,
+        };
+        if let Some(ty) = element {
+            self.note("structure around an element");
+            let member = self.member_address(&object.name, shape, field);
+            let int = self.int();
+            let at = self.value(format!("addr {ty}, {member}, {int}"));
+            let back = self.value(format!("addr i8, {at}, -{offset}"));
+            let is_first = self.value(format!("icmp eq {int}, 0"));
+            let owner = self.value(format!("select {is_first}, {back}, {}", object.name));
+            self.push(owner, Ty::Object(shape), object.level);
+            return;
+        }
         self.note("structure around a member");
         let member = self.member_address(&object.name, shape, field);
         let slot = self.value("alloca ptr, 1");

@@ -152,9 +152,7 @@ impl Solver<'_> {
                 self.edge(node, to, Move::By(0));
             }
         }
-        let loses_later = is_planted(Mutant::CopiesOfLaterPointersLost);
-        let outgoing = self.outgoing.get(&at.object).filter(|_| !loses_later);
-        for transfer in outgoing.cloned().unwrap_or_default() {
+        for transfer in self.outgoing.get(&at.object).cloned().unwrap_or_default() {
             self.send(transfer, at.offset, tag, node);
         }
         if tag.is_none() && !is_planted(Mutant::ReceivedPointersLost) {
