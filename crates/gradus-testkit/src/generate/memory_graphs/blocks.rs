@@ -2,13 +2,14 @@
 //! pointers. The analysis has limits (offsets per set, cells per object, elements that leave an array), and larger
 //! memory than theirs is treated less exactly.
 
-use super::shapes::{Pointee, type_text};
+use super::shapes::{Field, Pointee, type_text};
 use super::{Graph, Ty, Val};
 
 impl Graph<'_> {
     /// Emits one of the statements of this file.
     pub(super) fn block_statement(&mut self) {
-        match self.random.below(9) {
+        match self.random.below(10) {
+            9 => self.walk_to_neighbour(),
             0 | 8 => self.fill_by_pointer(),
             1 => self.shift_row(),
             2 => self.distance_in_memory(),
@@ -54,6 +55,37 @@ impl Graph<'_> {
         self.line(format!("yield {next}\n}}"));
         let back = self.value(format!("addr ptr, {end}, {}", -step));
         self.push(back, Ty::Cell(to), row.level);
+    }
+
+    /// Emits a walk over a table in a structure that ends at the pointer behind or before the table.
+    fn walk_to_neighbour(&mut self) {
+        let shape = self.shape();
+        let own = self.shapes[shape].fields.clone();
+        let pairs = own.windows(2).enumerate();
+        let found = pairs.filter_map(|(k, pair)| match pair {
+            [Field::Row(_, count), Field::Pointer(Pointee::Object(to))] => {
+                Some((k, *count, 1, *to))
+            }
+            [Field::Pointer(Pointee::Object(to)), Field::Row(_, count)] => {
+                Some((k + 1, *count, -1, *to))
+            }
+            _ => None,
+        });
+        let found: Vec<(usize, u64, i64, usize)> = found.collect();
+        if found.is_empty() {
+            return;
+        }
+        self.note("walk to the member beside a table");
+        let (field, count, step, to) = *self.random.pick(&found);
+        let object = self.find(Ty::Object(shape), 9);
+        let row = self.member_address(&object.name, shape, field);
+        let first = if step > 0 { 0 } else { count - 1 };
+        let start = self.value(format!("addr ptr, {row}, {first}"));
+        let (end, i, at) = (self.name(), self.name(), self.name());
+        self.line(format!("{end} = for {i} < {count} iter({at} = {start}) {{"));
+        let next = self.value(format!("addr ptr, {at}, {step}"));
+        self.line(format!("yield {next}\n}}"));
+        self.push(end, Ty::Cell(to), object.level);
     }
 
     /// Emits a copy of a table onto itself, one element further.

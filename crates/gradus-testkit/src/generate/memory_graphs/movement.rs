@@ -430,7 +430,8 @@ impl Graph<'_> {
             let at = self.value(format!("addr {ty}, {member}, {int}"));
             let back = self.value(format!("addr i8, {at}, -{offset}"));
             let is_first = self.value(format!("icmp eq {int}, 0"));
-            let owner = self.value(format!("select {is_first}, {back}, {}", object.name));
+            let other = self.default_name(Ty::Object(shape));
+            let owner = self.value(format!("select {is_first}, {back}, {other}"));
             self.push(owner, Ty::Object(shape), object.level);
             return;
         }
