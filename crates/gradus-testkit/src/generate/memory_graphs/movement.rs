@@ -115,6 +115,7 @@ impl Graph<'_> {
     /// Emits a walk from the end of an array backwards, or to its end.
     pub(super) fn walk(&mut self) {
         let Some(array) = self.pick(|ty| matches!(ty, Ty::Array(..))) else {
+            // Not an error: no such value is visible.
             return;
         };
         let Ty::Array(shape, count) = array.ty else {
@@ -148,6 +149,7 @@ impl Graph<'_> {
     /// Emits a step to the neighbour in an array of two elements, and back.
     pub(super) fn neighbour(&mut self) {
         let Some(array) = self.pick(|ty| matches!(ty, Ty::Array(_, 2))) else {
+            // Not an error: no such value is visible.
             return;
         };
         let Ty::Array(shape, _) = array.ty else {
@@ -309,6 +311,7 @@ impl Graph<'_> {
 
     fn copy_row(&mut self) {
         let Some(to) = self.pick(|ty| matches!(ty, Ty::Row(..))) else {
+            // Not an error: no such value is visible.
             return;
         };
         let Ty::Row(shape, count) = to.ty else {
