@@ -20,7 +20,7 @@ impl Graph<'_> {
                 let block = self.value(format!("call @malloc({})", size + 16));
                 (self.value(format!("addr inbounds i8, {block}, 16")), 0)
             }
-            4 if !self.keeps_arrays => (self.reused_block(shape), 0),
+            4 if !self.keeps_arrays && !self.has_arrays(shape) => (self.reused_block(shape), 0),
             _ => (self.value(format!("call @malloc({size})")), 0),
         };
         self.fill(&name, shape, level);
@@ -28,10 +28,21 @@ impl Graph<'_> {
         self.push(name, ty, level)
     }
 
-    /// Emits a block that first holds another structure.
+    /// Returns true if a structure has an array. The analysis assumes that an index stays in its array: it must know the
+    /// structure.
+    fn has_arrays(&self, shape: usize) -> bool {
+        self.shapes[shape].fields.iter().any(|field| match field {
+            Field::Row(..) | Field::Nests(..) | Field::Numbers(_) => true,
+            Field::Nested(inner) => self.has_arrays(*inner),
+            _ => false,
+        })
+    }
+
+    /// Emits a block that first holds another structure, without arrays.
     fn reused_block(&mut self, shape: usize) -> String {
         self.note("block reused with another structure");
         let other = self.random.below(self.shapes.len() as u32) as usize;
+        let other = if self.has_arrays(other) { shape } else { other };
         let size = self.shapes[shape].size().max(self.shapes[other].size());
         let name = self.value(format!("call @malloc({size})"));
         self.fill(&name, other, 0);
