@@ -340,11 +340,12 @@ fn element_of_member_in_a_later_structure_moves_in_the_member() {
         "declare @malloc(i64) -> ptr\n\
          func @f(%x: ptr, %n: i64) {\n\
          %r = call @malloc(80)\n%any = addr {ptr, [4 x ptr]}, %r, %n\n\
-         %last = addr {ptr, [4 x ptr]}, %r, 1, i32 1, 3\n\
+         %second = addr {ptr, [4 x ptr]}, %r, 1\n\
+         %last = addr {ptr, [4 x ptr]}, %second, 0, i32 1, 3\n\
          %at = addr ptr, %last, %n\n%next = addr ptr, %at, 1\nstore %x, %next\nreturn\n}\n",
     );
     // Another element, or the start of the structure behind.
-    let next = study.targets("f", study.value("f", 4));
+    let next = study.targets("f", study.value("f", 5));
     assert_eq!(next, ["heap.f.0+0", "heap.f.0+8"]);
 }
 
