@@ -349,6 +349,23 @@ fn element_of_member_in_a_later_structure_moves_in_the_member() {
     assert_eq!(next, ["heap.f.0+0", "heap.f.0+8"]);
 }
 
+/// `(second - 1)[2 * n + 1]`, in a structure with two adjacent tables that TBAA alone names.
+#[test]
+fn pointer_before_a_table_moves_by_several_elements() {
+    let study = Study::of(
+        "tbaa 0 = \"root\" ()\ntbaa 1 = \"char\" (0: 0)\ntbaa 2 = \"any pointer\" (0: 1)\n\
+         tbaa 3 = \"s\" (0: 2, 8: 1, 40: 1, 72: 2)\n\
+         declare @malloc(i64) -> ptr\n\
+         func @f(%x: ptr, %y: ptr, %n: i64) {\n\
+         %r = call @malloc(80)\n%tail = addr i8, %r, 72\nstore %x, %tail !tbaa(3, 2, 72)\n\
+         %before = addr i8, %r, 32\n%twice = shl nsw %n, 1\n%index = add nsw %twice, 1\n\
+         %at = addr ptr, %before, %index\nstore %y, %at\n\
+         %third = addr i8, %r, 56\n%p = load %third -> ptr\nreturn\n}\n",
+    );
+    let third = study.targets("f", study.value("f", 9));
+    assert!(third.contains(&"arg1+0".to_string()), "{third:?}");
+}
+
 /// A loop over bytes copies whole addresses.
 #[test]
 fn single_bytes_carry_addresses() {

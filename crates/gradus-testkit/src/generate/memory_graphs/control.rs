@@ -99,6 +99,7 @@ impl Graph<'_> {
         let own = self.shapes[shape].fields.clone();
         let leads_on = |field: &Field| matches!(field, Field::Link(to) | Field::Pointer(Pointee::Object(to)) if *to == shape);
         let Some(field) = own.iter().position(leads_on) else {
+            // Not an error: the structure is no node of a list.
             return self.find(Ty::Object(shape), level).name;
         };
         self.note("walk along a list");

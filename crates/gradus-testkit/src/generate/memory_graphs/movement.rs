@@ -193,7 +193,11 @@ impl Graph<'_> {
                 self.value(format!("sub {}, {low}", word.name))
             }
             4 => word.name.clone(),
-            _ => self.bits_of_address(&word.name),
+            _ => {
+                let object = self.find(Ty::Object(shape), 9);
+                let plain = self.as_word(&object);
+                self.bits_of_address(&plain)
+            }
         };
         match self.random.below(2) {
             0 => drop(self.push(value, Ty::Word(shape), word.level)),
