@@ -52,7 +52,10 @@ impl Graph<'_> {
             level: 0,
         };
         let field = self.random.below(self.shapes[other].fields.len() as u32) as usize;
+        // Pointers into the first structure end with it.
+        let mark = self.values.len();
         self.load_member(&first, other, field);
+        self.values.truncate(mark);
         name
     }
 
