@@ -133,7 +133,7 @@ pub fn fuzz(arguments: &[String]) -> Outcome<()> {
         None => Ok(otherwise.to_owned()),
         Some(n) if n.parse::<u64>().is_ok() => Ok(n.clone()),
         Some(_) => Err(Failure::new(
-            "usage: cargo xtask fuzz [PROGRAMS [SEED]], or for C: cargo xtask fuzz --count N [--seed S], for IR programs --ir, for fork-join programs --parallel [--tsan], for kernels --kernels, for CUDA sources --cuda, for call graphs of worksharing functions --shares, for mutants --mutants",
+            "usage: cargo xtask fuzz [PROGRAMS [SEED]], or for C: cargo xtask fuzz --count N [--seed S], for IR programs --ir, for fork-join programs --parallel [--tsan], for kernels --kernels, for CUDA sources --cuda, for call graphs of worksharing functions --shares, for points-to analyses --points-to, for mutants --mutants",
         )),
     };
     let mut command = workspace::cargo();

@@ -22,6 +22,8 @@ pub enum DetectedBy {
     Shares,
     /// Gradients of OpenMP programs.
     Gradients,
+    /// Memory programs, for the points-to analyses.
+    PointsTo,
     /// None: a test plants the fault in a program that the generators do not emit, or detects a data race by
     /// ThreadSanitizer.
     Tests,
@@ -68,6 +70,8 @@ macro_rules! mutants {
                     }
                     CallerTeamIgnored | NumThreadsBeforeBranchMissed => DetectedBy::Shares,
                     LevelQueryAccepted => DetectedBy::Gradients,
+                    ArraysOfLaterStructuresLost | EscapedCellsKept | EndOfWalkLost | NeighboursOfElementsLost
+                    | ReceivedPointersLost => DetectedBy::PointsTo,
                     SharedAddPlain | IndirectOutputsWithoutShadow | NarrowConstantsTruncated | IdleShareWraps
                     | ChecksSkipped => {
                         DetectedBy::Tests
@@ -192,6 +196,16 @@ mutants! {
     BackEdgeClobbersMissed,
     /// Clobbers after a callee's return are forgotten.
     AfterEndForgotten,
+    /// Array members of the second and later structures in an array are no arrays.
+    ArraysOfLaterStructuresLost,
+    /// Byte copies do not reach the cells that a program names after the copy was first seen.
+    ReceivedPointersLost,
+    /// Unknown code stores no pointers in escaped memory.
+    EscapedCellsKept,
+    /// A pointer incremented in a loop never reaches the member behind its array.
+    EndOfWalkLost,
+    /// A constant movement of some element of an array stays in the array.
+    NeighboursOfElementsLost,
     /// Accesses at unknown offsets count as disjoint.
     UnknownOffsetsDisjoint,
     /// An argument's pointee counts as disjoint from the pointees of all other pointers.

@@ -27,6 +27,7 @@ mod ir_programs;
 mod kernels;
 mod launches;
 mod math;
+mod memory_graphs;
 mod parallel_c;
 mod pointers;
 mod registered;
@@ -40,6 +41,7 @@ pub use crate::generate::ir_programs::{FEATURES, WideProgram, wide_program};
 pub use fork_join::{FORK_JOIN_FEATURES, ForkJoinProgram, fork_join_program};
 pub use gpu::{KERNEL_FEATURES, KernelProgram, kernel_program};
 pub(crate) use math::math_names;
+pub use memory_graphs::{MemoryProgram, memory_program};
 pub use parallel_c::{PARALLEL_C_FEATURES, ParallelCProgram, parallel_c_program};
 pub use shares::{SHARES_FEATURES, SHARES_INCLUDES, SharesProgram, shares_program};
 

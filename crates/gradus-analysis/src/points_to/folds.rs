@@ -41,6 +41,18 @@ impl Fold {
     pub fn contains(&self, offset_bytes: i64) -> bool {
         offset_bytes >= self.first && self.end.is_none_or(|end| offset_bytes < end)
     }
+    /// Returns the fold of the offsets `bytes` further on.
+    pub(crate) fn moved(self, bytes: i64) -> Fold {
+        let first = match self.first {
+            Fold::NO_START => Fold::NO_START,
+            first => first.saturating_add(bytes),
+        };
+        Fold {
+            first,
+            end: self.end.map(|end| end.saturating_add(bytes)),
+            ..self
+        }
+    }
     fn stride_bytes(&self) -> i64 {
         i64::try_from(self.stride).unwrap_or(i64::MAX).max(1)
     }
@@ -103,7 +115,7 @@ impl AliasSet {
         visit_elements(&self.folds, cell, &range, &mut visit)
     }
     /// Returns true if two accesses may touch a common byte. An access is an offset and a size, both in bytes.
-    pub(crate) fn may_overlap(&self, a: (i64, i64), b: (i64, i64)) -> bool {
+    pub fn may_overlap(&self, a: (i64, i64), b: (i64, i64)) -> bool {
         let reaches = |(from, bytes): (i64, i64), to: i64| match self.folds.as_slice() {
             [] => (0..bytes).contains(&(to - from)),
             [fold] if fold.first == Fold::NO_START && fold.end.is_none() => {

@@ -71,7 +71,7 @@ impl AffineConstant {
 impl Solver<'_> {
     /// Applies the recorded pointer differences. Within one alias set, a difference is known up to the
     /// modulus, also in an array of structures. Between two alias sets, a difference is any number of
-    /// bytes.
+    /// bytes, or leads from the base to the other alias set.
     ///
     /// A location may exist only through its own difference: the end of a regrown vector is as far from its
     /// begin as the earlier end was. The earliest end was null, like its begin.
@@ -105,6 +105,10 @@ impl Solver<'_> {
                 UnresolvedPolicy::Escape => {
                     self.classes.add_stride(base, 1);
                     self.classes.unify(result, base);
+                    // The sum `p + (q - p)` is `q`.
+                    if self.classes.find_raw(base).node == from.node {
+                        self.classes.unify(result, to);
+                    }
                 }
             }
         }
@@ -273,7 +277,10 @@ impl ConstraintBuilder<'_, '_> {
         }
         let (a, b) = (body.operand(op, 0), body.operand(op, 1));
         let (a_int, b_int) = (body.as_int(self.unit(), a), body.as_int(self.unit(), b));
+        let is_wide = self.unit().types.int_bits(body.ty(a)) > Some(64);
         let (base, offset) = match (binary, a_int, b_int) {
+            // An integer of several words holds addresses at multiples of a word.
+            (BinaryOp::Shl | BinaryOp::LShr, ..) if is_wide => (a, 0),
             (BinaryOp::Add, None, Some(n)) => (a, n),
             (BinaryOp::Add, Some(n), None) => (b, n),
             (BinaryOp::Sub, None, Some(n)) => (a, n.wrapping_neg()),

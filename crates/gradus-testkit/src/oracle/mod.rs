@@ -6,6 +6,7 @@ pub(crate) mod coverage;
 pub(crate) mod fork_join_check;
 pub(crate) mod ir_check;
 pub(crate) mod kernel_check;
+pub(crate) mod memory_check;
 pub(crate) mod parallel_c_check;
 pub(crate) mod points_to_check;
 pub(crate) mod shares_check;

@@ -2,13 +2,14 @@
 //!
 //! The interpreter records the object and the offset of each executed access. The analysis is sound for a run if
 //! some target of the pointer stands for the object, and the target's offset equals the observed offset under the
-//! normalisation of the target's alias set.
+//! normalisation of the target's alias set. `memory_check.rs` applies the check to memory programs.
 //!
 //! Note [Alias sets without an allocation site]
 //! Memory behind arguments of a root, memory of external functions and the contents of foreign memory have no
 //! allocation site in the program. Their alias sets stand for memory of the machine's user, and for escaped objects:
 //! unknown code can store the address of an escaped object anywhere. Offsets in such alias sets have no common origin
-//! with the object, and are not compared.
+//! with the object, and are not compared. Arguments of a root may lead to common memory, and the alias sets behind them
+//! are distinct: an object that the program stores in such memory may be found through any of them.
 
 use crate::run::call_spec::{Argument, Call, run_call};
 use gradus_analysis::{AliasSetId, AliasSets, CallGraph, CellRef, MemoryOrigin};
@@ -42,9 +43,10 @@ pub fn check_points_to(unit: &Unit, calls: &[Call]) -> Result<usize, String> {
     }
 }
 
-struct PointsToCheck<'u> {
-    unit: &'u Unit,
-    sets: AliasSets,
+/// Compares a trace with alias sets.
+pub(super) struct PointsToCheck<'u> {
+    pub unit: &'u Unit,
+    pub sets: AliasSets,
 }
 
 impl PointsToCheck<'_> {
@@ -65,19 +67,39 @@ impl PointsToCheck<'_> {
             unreachable!("the option is set");
         };
         let passed = self.passed_symbols(call)?;
-        let unsound = |access: &&TracedAccess| !self.is_sound(access, &passed);
-        for access in trace.accesses().filter(unsound) {
-            wrong.insert(self.access_text(access));
+        for &access in trace.accesses() {
+            self.access(access, &passed, wrong);
         }
-        for &(func, op, callee) in trace.indirect_calls() {
-            let known = self.sets.callees(func, op).contains(&callee);
-            if !known && !self.sets.may_call_unknown(func, op) {
-                let name = &self.unit.functions[callee].name;
-                let place = self.op_text(func, op);
-                wrong.insert(format!("{place}: calls `{name}`, not among the callees"));
-            }
+        for &call in trace.indirect_calls() {
+            self.indirect_call(call, wrong);
         }
         Ok(trace.accesses().len() + trace.indirect_calls().len())
+    }
+
+    /// Checks an access; `passed` holds the sites of the symbols among the arguments.
+    pub fn access(
+        &self,
+        access: TracedAccess,
+        passed: &BTreeSet<AllocationSite>,
+        wrong: &mut BTreeSet<String>,
+    ) {
+        if !self.is_sound(&access, passed) {
+            wrong.insert(self.access_text(&access));
+        }
+    }
+
+    /// Checks an indirect call: caller, op and callee.
+    pub fn indirect_call(
+        &self,
+        (func, op, callee): (FuncId, Op, FuncId),
+        wrong: &mut BTreeSet<String>,
+    ) {
+        let known = self.sets.callees(func, op).contains(&callee);
+        if !known && !self.sets.may_call_unknown(func, op) {
+            let name = &self.unit.functions[callee].name;
+            let place = self.op_text(func, op);
+            wrong.insert(format!("{place}: calls `{name}`, not among the callees"));
+        }
     }
 
     /// Returns the sites of the symbols among a call's arguments.
@@ -98,17 +120,43 @@ impl PointsToCheck<'_> {
         let targets = self.sets.targets(access.func, access.pointer);
         targets.iter().any(|target| {
             let set = self.sets.get(target.class);
-            if self.is_without_site(target.class) {
-                return match access.site {
+            let start = self.start(access.site, target.class);
+            let observed = set.normalize_offset(start.wrapping_add(access.offset_bytes));
+            let own = origin(access.site).is_some_and(|origin| set.origins.contains(&origin));
+            if own && observed == set.normalize_offset(target.offset_bytes) {
+                return true;
+            }
+            self.is_without_site(target.class)
+                && match access.site {
                     AllocationSite::User | AllocationSite::External => true,
                     AllocationSite::ByValue(..) => set.origins.is_empty(),
-                    site => passed.contains(&site) || self.has_escaped(site),
-                };
-            }
-            let own = origin(access.site).is_some_and(|origin| set.origins.contains(&origin));
-            let observed = set.normalize_offset(access.offset_bytes);
-            own && observed == set.normalize_offset(target.offset_bytes)
+                    site => {
+                        passed.contains(&site)
+                            || self.has_escaped(site)
+                            || self.is_reachable_from_outside(site)
+                    }
+                }
         })
+    }
+
+    /// Returns the offset of the start of a site's objects in an alias set. Alias sets by unification have objects with
+    /// different starts.
+    fn start(&self, site: AllocationSite, set: AliasSetId) -> i64 {
+        let start = match site {
+            AllocationSite::Alloca(func, op) | AllocationSite::Heap(func, op) => {
+                let body = self.unit.functions[func].body.as_ref();
+                let result = body
+                    .and_then(|body| body.call_result(op).or(body.results(op).first().copied()));
+                let targets = result.map_or(&[][..], |result| self.sets.targets(func, result));
+                let mut starts = targets.iter().filter(|target| target.class == set);
+                // The result of `realloc` may also be the old block, at any offset.
+                let first = starts.next().copied();
+                first.filter(|_| starts.next().is_none())
+            }
+            AllocationSite::Global(global) => self.sets.global(global),
+            _ => None,
+        };
+        start.map_or(0, |start| start.offset_bytes)
     }
 
     /// See Note [Alias sets without an allocation site].
@@ -121,6 +169,24 @@ impl PointsToCheck<'_> {
             )
         };
         origins.is_empty() || origins.iter().any(foreign)
+    }
+
+    /// Returns true if an alias set of the site's objects is reachable from memory without a site.
+    fn is_reachable_from_outside(&self, site: AllocationSite) -> bool {
+        let Some(own) = origin(site) else {
+            return false;
+        };
+        let sets = self.sets.alias_sets().map(|(id, _)| id);
+        let mut work: Vec<AliasSetId> = sets.filter(|id| self.is_without_site(*id)).collect();
+        let mut seen: BTreeSet<AliasSetId> = work.iter().copied().collect();
+        while let Some(set) = work.pop() {
+            if self.sets.get(set).origins.contains(&own) {
+                return true;
+            }
+            let pointees = self.sets.pointees(set).into_iter();
+            work.extend(pointees.filter(|id| seen.insert(*id)));
+        }
+        false
     }
 
     /// Returns true if an alias set of the site's objects escapes.

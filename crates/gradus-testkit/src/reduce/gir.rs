@@ -149,10 +149,12 @@ fn inline(unit: &mut Unit, body: &mut Body, op: Op, index: usize) -> Option<()> 
 }
 
 /// Returns the text of a unit's functions and globals, without unused declarations and functions
-/// unreachable from `@f…`.
+/// unreachable from `@f…` and `@hidden_main`.
 pub fn without_unused(unit: &Unit) -> String {
     let root = |(_, f): &(FuncId, &gradus_ir::Function)| {
-        let called = f.name == "f" || f.name.starts_with("f_") || f.name.starts_with("p_");
+        let called = matches!(f.name.as_str(), "f" | "hidden_main")
+            || f.name.starts_with("f_")
+            || f.name.starts_with("p_");
         f.body.is_some() && called
     };
     let mut open: Vec<FuncId> = unit

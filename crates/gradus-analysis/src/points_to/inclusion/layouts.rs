@@ -110,7 +110,8 @@ impl Layouts {
             );
             return (before.is_some() || behind.is_some()).then_some(bounds);
         };
-        if let Some(behind) = arrays.iter().find(|array| next == end && array.0 == end) {
+        // An index may count several elements at once: the last stride may hold several last elements.
+        if let Some(behind) = arrays.iter().find(|array| next >= end && array.0 == end) {
             end = behind.1;
         }
         let is_start = offset == first && !request.forward;

@@ -2,6 +2,7 @@
 
 use crate::points_to::folds::Fold;
 use crate::points_to::inclusion::fold_growth::Folds;
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{FuncId, GlobalId, Op, TbaaTypeId, TypeId};
 use std::collections::{BTreeSet, HashMap};
 
@@ -235,13 +236,26 @@ impl Objects {
         Location { offset, ..at }
     }
     /// Returns the array of which a location is some element: the outermost fold whose stride divides the stride of the
-    /// location.
+    /// location. An inner fold lies in the first period of the outer ones; the result lies around the location.
     pub fn array_of(&self, at: Location) -> Option<Fold> {
         let data = self.get(at.object);
-        let mut folds = data.folds.list().iter();
-        let array =
-            folds.find(|fold| fold.contains(at.offset) && at.stride.is_multiple_of(fold.stride))?;
-        (at.stride != 0 && !data.is_normalized).then_some(*array)
+        if at.stride == 0 || data.is_normalized {
+            // Not an error: a single location, or an object whose locations are all normalised.
+            return None;
+        }
+        let mut offset = at.offset;
+        for fold in data.folds.list().iter() {
+            if !fold.contains(offset) {
+                continue;
+            }
+            if at.stride.is_multiple_of(fold.stride) {
+                return Some(fold.moved(at.offset.wrapping_sub(offset)));
+            }
+            if !is_planted(Mutant::ArraysOfLaterStructuresLost) {
+                offset = fold.normalize(offset);
+            }
+        }
+        None
     }
     /// Returns the single locations that a location stands for, as starts of a block of `size_bytes`. Periodic memory
     /// needs one of them. `None` if there are too many.
@@ -302,7 +316,9 @@ impl Objects {
             false => array.normalize(moved.offset),
         };
         visit(Location { offset, ..from });
-        let Some((first, end)) = leaving(&array, bytes) else {
+        let range =
+            leaving(&array, bytes).filter(|_| !is_planted(Mutant::NeighboursOfElementsLost));
+        let Some((first, end)) = range else {
             // Not an error: the array covers the object on this side.
             return Ok(());
         };

@@ -333,6 +333,53 @@ fn pointer_before_an_array_reaches_both_neighbours() {
     ));
 }
 
+/// The array member lies in the second structure of an array, and other code folds the array.
+#[test]
+fn element_of_member_in_a_later_structure_moves_in_the_member() {
+    let study = Study::of(
+        "declare @malloc(i64) -> ptr\n\
+         func @f(%x: ptr, %n: i64) {\n\
+         %r = call @malloc(80)\n%any = addr {ptr, [4 x ptr]}, %r, %n\n\
+         %second = addr {ptr, [4 x ptr]}, %r, 1\n\
+         %last = addr {ptr, [4 x ptr]}, %second, 0, i32 1, 3\n\
+         %at = addr ptr, %last, %n\n%next = addr ptr, %at, 1\nstore %x, %next\nreturn\n}\n",
+    );
+    // Another element, or the start of the structure behind.
+    let next = study.targets("f", study.value("f", 5));
+    assert_eq!(next, ["heap.f.0+0", "heap.f.0+8"]);
+}
+
+/// `(second - 1)[2 * n + 1]`, in a structure with two adjacent tables that TBAA alone names.
+#[test]
+fn pointer_before_a_table_moves_by_several_elements() {
+    let study = Study::of(
+        "tbaa 0 = \"root\" ()\ntbaa 1 = \"char\" (0: 0)\ntbaa 2 = \"any pointer\" (0: 1)\n\
+         tbaa 3 = \"s\" (0: 2, 8: 1, 40: 1, 72: 2)\n\
+         declare @malloc(i64) -> ptr\n\
+         func @f(%x: ptr, %y: ptr, %n: i64) {\n\
+         %r = call @malloc(80)\n%tail = addr i8, %r, 72\nstore %x, %tail !tbaa(3, 2, 72)\n\
+         %before = addr i8, %r, 32\n%twice = shl nsw %n, 1\n%index = add nsw %twice, 1\n\
+         %at = addr ptr, %before, %index\nstore %y, %at\n\
+         %third = addr i8, %r, 56\n%p = load %third -> ptr\nreturn\n}\n",
+    );
+    let third = study.targets("f", study.value("f", 9));
+    assert!(third.contains(&"arg1+0".to_string()), "{third:?}");
+}
+
+/// A loop over bytes copies whole addresses.
+#[test]
+fn single_bytes_carry_addresses() {
+    let study = Study::of(
+        "declare @malloc(i64) -> ptr\n\
+         func @f(%x: ptr) {\n\
+         %a = call @malloc(16)\n%b = call @malloc(16)\nstore %x, %a\n\
+         for %i < 16 {\n%from = addr i8, %a, %i\n%byte = load %from -> i8\n\
+         %to = addr i8, %b, %i\nstore %byte, %to\nyield\n}\n\
+         %p = load %b -> ptr\nreturn\n}\n",
+    );
+    assert_eq!(study.targets("f", study.value("f", 9)), ["arg0+0"]);
+}
+
 #[test]
 fn large_value_reaches_every_pointer() {
     let study = Study::of(

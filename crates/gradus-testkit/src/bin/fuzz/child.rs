@@ -45,13 +45,11 @@ pub fn run(settings: &Settings, first: u64, count: u64) -> Result<Vec<String>, &
     match settings.sort {
         ProgramKind::C => {}
         ProgramKind::Kernels => drop(command.arg("--kernels")),
-        ProgramKind::Shares => drop(
-            command
-                .arg("--shares")
-                .arg("--linker")
-                .arg(&settings.linker),
-        ),
+        ProgramKind::Shares => {
+            command.args(["--shares", "--linker"]).arg(&settings.linker);
+        }
         ProgramKind::Wide => drop(command.arg("--ir")),
+        ProgramKind::PointsTo => drop(command.arg("--points-to")),
         ProgramKind::Parallel => {
             command.arg("--parallel");
             // The pool has the maximum number of workers of the programs; every second batch forks all

@@ -6,7 +6,7 @@
 //! of `--linker` (with `--race` each atomic update becomes a race). `--gradients …` compares gradients of
 //! OpenMP programs with the serial programs' gradients. `--kernels …` checks kernels and launches.
 //! `--shares …` checks call graphs of regions and worksharing functions, linked by the `gradus` of
-//! `--linker`. `--show` prints the program of the seed. `--reduce` prints a page with the reduced program
+//! `--linker`. `--points-to …` checks the points-to analyses on memory programs, in the interpreter. `--show` prints the program of the seed. `--reduce` prints a page with the reduced program
 //! that still shows the failure; `--file F` reads the program from a file. `--mutants [--count N]` seeds
 //! each fault of [`Mutant`] in turn and counts the programs until its detection. Child processes of the
 //! program (`--batch`) do the work, `--jobs J` at a time: a crash or a hang is an outcome with its seed.
@@ -22,11 +22,12 @@ mod tally;
 use gradus_ir::Unit;
 use gradus_ir::mutant::Mutant;
 use gradus_testkit::{
-    C_INCLUDES, CProgram, ForkJoinProgram, ForkJoinWay, KernelProgram, ParallelCProgram,
-    ParallelCWay, ROUTES, SharesProgram, SharesWay, Verdict, WideProgram, WideRoute, c_program,
-    check_c, check_fork_join, check_kernel, check_parallel_c, check_sanitized, check_shares,
-    check_unit, fork_join_program, fork_join_unit, kernel_program, parallel_c_program, seed_races,
-    shares_program, wide_program, wide_unit,
+    C_INCLUDES, CProgram, ForkJoinProgram, ForkJoinWay, KernelProgram, MemoryFindings,
+    MemoryProgram, ParallelCProgram, ParallelCWay, ROUTES, SharesProgram, SharesWay, Verdict,
+    WideProgram, WideRoute, c_program, check_c, check_fork_join, check_kernel,
+    check_memory_program, check_parallel_c, check_sanitized, check_shares, check_unit,
+    fork_join_program, fork_join_unit, kernel_program, memory_program, parallel_c_program,
+    seed_races, shares_program, wide_program, wide_unit,
 };
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -38,6 +39,8 @@ const WIDE_BATCH: u64 = 100;
 const PARALLEL_BATCH: u64 = 40;
 /// C programs per module.
 const C_BATCH: u64 = 20;
+/// Memory programs per child.
+const MEMORY_BATCH: u64 = 1000;
 
 /// The kind of programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +53,8 @@ enum ProgramKind {
     Kernels,
     /// Call graphs of regions and worksharing functions.
     Shares,
+    /// Memory programs, for the points-to analyses.
+    PointsTo,
 }
 
 /// The parsed command line.
@@ -76,7 +81,7 @@ struct Settings {
     file: Option<String>,
 }
 
-const USAGE: &str = "the options are --ir, --parallel, --gradients, --kernels, --shares, --mutants, --mutant NAME, --tsan, --linker GRADUS, --race, --show, --reduce, --count, --seed, --statements, --jobs, --route, --file";
+const USAGE: &str = "the options are --ir, --parallel, --gradients, --kernels, --shares, --points-to, --mutants, --mutant NAME, --tsan, --linker GRADUS, --race, --show, --reduce, --count, --seed, --statements, --jobs, --route, --file";
 
 fn settings() -> Result<Settings, String> {
     let mut settings = Settings {
@@ -105,6 +110,7 @@ fn settings() -> Result<Settings, String> {
             "--gradients" => settings.sort = ProgramKind::Gradients,
             "--kernels" => settings.sort = ProgramKind::Kernels,
             "--shares" => settings.sort = ProgramKind::Shares,
+            "--points-to" => settings.sort = ProgramKind::PointsTo,
             "--tsan" => settings.sanitizes = true,
             "--linker" => {
                 let path = words.next().ok_or("--linker needs a compiler")?;
@@ -195,6 +201,13 @@ impl Settings {
         program
     }
 
+    /// Returns the memory program of a seed, or of the file.
+    fn memory_program(&self, seed: u64) -> MemoryProgram {
+        let mut program = memory_program(seed);
+        program.text = self.text().unwrap_or(program.text);
+        program
+    }
+
     /// Returns the OpenMP program of a seed, or of the file.
     fn parallel_c_program(&self, seed: u64) -> ParallelCProgram {
         let mut program = parallel_c_program(seed);
@@ -243,6 +256,7 @@ fn main() -> ExitCode {
             ProgramKind::Parallel => print!("{}", settings.fork_join_program(settings.seed).text),
             ProgramKind::C => print!("{C_INCLUDES}{}", settings.c_program(settings.seed).source),
             ProgramKind::Kernels => print!("{}", settings.kernel_program(settings.seed).text),
+            ProgramKind::PointsTo => print!("{}", settings.memory_program(settings.seed).text),
             ProgramKind::Shares => {
                 print!("{}", settings.shares_program(settings.seed).joined_files());
             }
@@ -299,6 +313,7 @@ fn batch(settings: &Settings) {
         ProgramKind::C => c_batch(settings),
         ProgramKind::Kernels => kernel_batch(settings),
         ProgramKind::Shares => shares_batch(settings),
+        ProgramKind::PointsTo => memory_batch(settings),
     }
     println!("done");
 }
@@ -369,6 +384,46 @@ fn kernel_batch(settings: &Settings) {
         }
     };
     print_verdicts(settings, "kernels", settings.seeds().map(judge).collect());
+}
+
+/// Parses and checks a memory program.
+fn memory_findings(program: &MemoryProgram) -> Result<MemoryFindings, String> {
+    let unit = gradus_ir::parse(&program.text, "memory").map_err(|error| error.to_string())?;
+    check_memory_program(unit, program.assembles_addresses)
+}
+
+/// Checks memory programs. A program in which the analysis by inclusion is the wider one has a line per class of
+/// differences.
+fn memory_batch(settings: &Settings) {
+    for seed in settings.seeds() {
+        let program = settings.memory_program(seed);
+        let found = std::panic::catch_unwind(|| memory_findings(&program))
+            .unwrap_or_else(|_| Err("the check panics".into()));
+        let lines = match found {
+            Err(why) => vec![("crash".to_string(), why)],
+            Ok(found) if !found.unsound.is_empty() => {
+                let texts = found.unsound.into_iter();
+                texts
+                    .map(|text| ("WRONG".to_string(), text))
+                    .take(1)
+                    .collect()
+            }
+            Ok(found) if !found.wider.is_empty() => {
+                let classes = found.wider.into_iter();
+                classes
+                    .map(|(class, text)| (format!("wider: {class}"), text))
+                    .collect()
+            }
+            Ok(found) => match found.trap {
+                Some(kind) => vec![(format!("ok, traps: {kind}"), String::new())],
+                None => vec![("ok".to_string(), String::new())],
+            },
+        };
+        for (kind, text) in lines {
+            let text: String = text.replace(['\n', '\t'], " ").chars().take(400).collect();
+            println!("{seed}\tpoints-to\t{kind}\t{text}");
+        }
+    }
 }
 
 fn shares_batch(settings: &Settings) {

@@ -27,6 +27,7 @@ pub fn run(settings: &Settings) -> ExitCode {
             DetectedBy::ForkJoin => ProgramKind::Parallel,
             DetectedBy::Shares => ProgramKind::Shares,
             DetectedBy::Gradients => ProgramKind::Gradients,
+            DetectedBy::PointsTo => ProgramKind::PointsTo,
             // Tests of the command or of the pipeline detect the fault.
             DetectedBy::Tests => continue,
         };

@@ -1,11 +1,11 @@
 //! Reduces a wrong or refused program to a page: the failure, the command to reproduce it, the reduced
 //! program.
 
-use crate::{ProgramKind, Settings, shares_verdicts};
+use crate::{ProgramKind, Settings, memory_findings, shares_verdicts};
 use gradus_ir::Unit;
 use gradus_testkit::{
-    C_INCLUDES, ROUTES, Verdict, check_c, check_fork_join, check_kernel, check_parallel_c,
-    check_unit, fork_join_unit, reduce, reduce_text, wide_unit,
+    C_INCLUDES, ROUTES, Verdict, check_c, check_fork_join, check_kernel, check_memory_program,
+    check_parallel_c, check_unit, fork_join_unit, reduce, reduce_text, wide_unit,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -18,7 +18,42 @@ pub fn page(settings: &Settings) -> Option<String> {
         ProgramKind::Gradients => gradient_page(settings),
         ProgramKind::Kernels => kernel_page(settings),
         ProgramKind::Shares => shares_page(settings),
+        ProgramKind::PointsTo => memory_page(settings),
     }
+}
+
+/// Returns the page of a memory program: of an access outside the targets, or else of a difference between the
+/// analyses.
+fn memory_page(settings: &Settings) -> Option<String> {
+    let program = settings.memory_program(settings.seed);
+    let found = memory_findings(&program).ok()?;
+    let is_unsound = !found.unsound.is_empty();
+    let wanted = found.wider.first().map(|(class, _)| class.clone());
+    let unit = gradus_ir::parse(&program.text, "memory").ok()?;
+    unit_page(settings, &unit, "points-to", |unit| {
+        let judge = || {
+            let found = check_memory_program(unit.clone(), program.assembles_addresses)?;
+            let mut unsound = found.unsound.into_iter();
+            if is_unsound {
+                return Ok(vec![unsound.next().map_or(Verdict::Right, |text| {
+                    let analysis = text.split(':').next().unwrap_or_default();
+                    Verdict::Refused {
+                        code: analysis.into(),
+                        place: "an access outside the targets".into(),
+                    }
+                })]);
+            }
+            let mut wider = found.wider.into_iter();
+            let own = wider.find(|(class, _)| Some(class) == wanted.as_ref());
+            Ok(vec![own.map_or(Verdict::Right, |(class, _)| {
+                Verdict::Refused {
+                    code: "wider".into(),
+                    place: class,
+                }
+            })])
+        };
+        first_verdict(judge)
+    })
 }
 
 /// Returns the page of a call graph, not reduced.

@@ -1,6 +1,6 @@
 //! Outcomes and coverage of a run of many programs.
 
-use crate::{C_BATCH, PARALLEL_BATCH, ProgramKind, Settings, WIDE_BATCH, child};
+use crate::{C_BATCH, MEMORY_BATCH, PARALLEL_BATCH, ProgramKind, Settings, WIDE_BATCH, child};
 use gradus_testkit::{Coverage, wide_unit};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,6 +9,9 @@ use std::time::Instant;
 
 /// The number of programs from which on the generator's coverage is judged.
 const COVERAGE_MIN_PROGRAMS: u64 = 2000;
+
+/// The number of programs whose contents are counted.
+const CONTENTS_MAX_PROGRAMS: u64 = 20_000;
 
 /// The outcomes of a run.
 pub struct Tally<'s> {
@@ -42,6 +45,7 @@ fn batches(settings: &Settings) -> Vec<(u64, u64)> {
             ProgramKind::Parallel => PARALLEL_BATCH - first % PARALLEL_BATCH,
             ProgramKind::Gradients | ProgramKind::Shares => C_BATCH - first % C_BATCH,
             ProgramKind::C | ProgramKind::Kernels => C_BATCH,
+            ProgramKind::PointsTo => MEMORY_BATCH,
         };
         let count = count.min(end - first);
         found.push((first, count));
@@ -134,9 +138,12 @@ impl<'s> Tally<'s> {
             .or_default()
             .push(number);
         let told = format!("seed {seed} {route}: {kind}: {text}");
-        match kind.starts_with("refused") || matches!(*kind, "isolated" | "steep") {
+        let is_example = ["refused", "wider"]
+            .iter()
+            .any(|start| kind.starts_with(start));
+        match is_example || matches!(*kind, "isolated" | "steep") {
             true => drop(self.examples.entry(kind.to_string()).or_insert(told)),
-            false if *kind != "ok" => self.report_failure(told),
+            false if !kind.starts_with("ok") => self.report_failure(told),
             false => {}
         }
     }
@@ -156,6 +163,9 @@ impl<'s> Tally<'s> {
             }
             ProgramKind::Kernels => {
                 self.print_contents(&|seed| self.settings.kernel_program(seed).features)
+            }
+            ProgramKind::PointsTo => {
+                self.print_contents(&|seed| self.settings.memory_program(seed).features)
             }
             ProgramKind::C => self.print_contents(&|seed| self.settings.c_program(seed).contents),
         }
@@ -211,12 +221,13 @@ impl<'s> Tally<'s> {
 
     fn print_contents(&self, of_seed: &dyn Fn(u64) -> BTreeSet<&'static str>) {
         let mut contents: BTreeMap<&str, u32> = BTreeMap::new();
-        for seed in self.settings.seeds() {
+        let count = self.settings.count.min(CONTENTS_MAX_PROGRAMS);
+        for seed in self.settings.seeds().take(CONTENTS_MAX_PROGRAMS as usize) {
             for what in of_seed(seed) {
                 *contents.entry(what).or_default() += 1;
             }
         }
-        println!("Features of {} programs:", self.settings.count);
+        println!("Features of {count} programs:");
         for (what, count) in contents {
             println!("  {count:6}  {what}");
         }

@@ -4,7 +4,7 @@ use crate::points_to::inclusion::build::BodyBuilder;
 use crate::points_to::inclusion::constraints::{Constraint, NodeId, NodeKind, Step};
 use crate::points_to::inclusion::objects::ObjectKey;
 use crate::types::lattice::{CellType, tbaa_type};
-use gradus_ir::{AttrValue, Op, TbaaTag, Type, TypeId, Value};
+use gradus_ir::{AttrValue, Op, OpKind, TbaaTag, Type, TypeId, Value};
 
 /// Maximal number of pointers in an access that get cells of their own.
 const WORDS_MAX: u64 = 64;
@@ -26,6 +26,7 @@ impl BodyBuilder<'_, '_> {
     /// Adds the constraints of a store of `value` to `ptr`.
     pub fn store(&mut self, op: Op, ptr: Value, value: Value) {
         let tag = self.tag(op);
+        self.moved_bytes(ptr, value);
         self.access(op, ptr, value, |from, kind, ptr, bytes| match kind {
             NodeKind::Part => Constraint::StoreBits { ptr, bytes, from },
             NodeKind::Word | NodeKind::Pointer => Constraint::Store {
@@ -35,6 +36,23 @@ impl BodyBuilder<'_, '_> {
                 tag,
             },
         });
+    }
+    /// A store of loaded bytes is a byte copy: a loop of them copies whole addresses.
+    fn moved_bytes(&mut self, to: Value, value: Value) {
+        let unit = self.builder.unit;
+        let ty = self.body.ty(value);
+        let is_bytes = unit.types.int_bits(unit.types.scalar(ty)) == Some(8);
+        let load = self.body.def_op(value).filter(|_| is_bytes);
+        let load = load.filter(|load| matches!(self.body.kind(*load), OpKind::Load(_)));
+        if let Some(load) = load
+            && let (Some(to), Some(from)) = (self.node(to), self.node(self.body.operand(load, 0)))
+        {
+            self.builder.program.push(Constraint::CopyBytes {
+                to,
+                from,
+                size_bytes: Some(unit.layout.store_bytes(unit, ty)),
+            });
+        }
     }
     fn tag(&self, op: Op) -> Option<TbaaTag> {
         let meta = self.body.ops[op].meta?;

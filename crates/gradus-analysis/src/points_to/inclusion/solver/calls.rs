@@ -4,6 +4,7 @@ use crate::points_to::inclusion::constraints::NodeId;
 use crate::points_to::inclusion::nodes::Move;
 use crate::points_to::inclusion::objects::{Location, ObjectId, ObjectKey};
 use crate::points_to::inclusion::solver::Solver;
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{FuncId, TbaaTag};
 
 impl Solver<'_> {
@@ -31,7 +32,7 @@ impl Solver<'_> {
     /// Lets unknown code read a cell, and store without a tag.
     pub(super) fn escape_cell(&mut self, cell: NodeId, tag: Option<TbaaTag>) {
         self.escape_node(cell);
-        if tag.is_none() {
+        if tag.is_none() && !is_planted(Mutant::EscapedCellsKept) {
             self.add_external(cell);
         }
     }

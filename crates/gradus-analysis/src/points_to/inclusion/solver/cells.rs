@@ -11,6 +11,7 @@ use crate::points_to::inclusion::objects::{Cell, EXTERNAL, Location, ObjectId};
 use crate::points_to::inclusion::solver::Solver;
 use crate::points_to::union_find::gcd;
 use crate::types::tbaa;
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{TbaaTag, TbaaTypeId};
 use std::collections::{BTreeMap, HashMap};
 
@@ -154,7 +155,7 @@ impl Solver<'_> {
         for transfer in self.outgoing.get(&at.object).cloned().unwrap_or_default() {
             self.send(transfer, at.offset, tag, node);
         }
-        if tag.is_none() {
+        if tag.is_none() && !is_planted(Mutant::ReceivedPointersLost) {
             for transfer in self.incoming.get(&at.object).cloned().unwrap_or_default() {
                 self.receive(transfer, at.offset, node);
             }

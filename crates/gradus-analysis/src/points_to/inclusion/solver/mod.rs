@@ -33,6 +33,7 @@ use crate::points_to::inclusion::solver::locations::Locations;
 use crate::points_to::leaf_tables::Slots;
 use crate::points_to::memcpy;
 use crate::points_to::union_find::gcd;
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{FuncId, Unit};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, HashSet};
@@ -408,6 +409,7 @@ impl<'a> Solver<'a> {
             self.add(to, there);
         }
         if step.passes_end
+            && !is_planted(Mutant::EndOfWalkLost)
             && let Some(array) = self.objects.array_of(element)
         {
             // The pointer behind the last element, and before the first, addresses the neighbour.
