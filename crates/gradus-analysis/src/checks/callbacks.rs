@@ -64,6 +64,7 @@ fn changes_active_memory(variant: &VariantFacts<'_>, func: FuncId, body: &Body, 
         .callee(body, op)
         .and_then(|callee| facts.unit.known_effects(callee));
     let Some(effects) = effects else {
+        // Not an error: the op calls no known function.
         return changes;
     };
     let args = facts.unit.call_args(body, op);

@@ -54,6 +54,7 @@ fn is_set_by_exported_function(facts: View<'_>, set: &AliasSet) -> bool {
         return false;
     };
     let Some(escapes) = facts.unit.address_escapes(global) else {
+        // Not an error: no function stores pointers in the variable.
         return false;
     };
     let taken = facts.closure.address_taken();
@@ -76,6 +77,7 @@ fn outlives_call(set: &AliasSet) -> bool {
 /// Returns the cells of a variable that own their blocks, by normalised offset.
 fn owning_cells(facts: View<'_>, holder: AliasSetId, set: &AliasSet) -> BTreeSet<i64> {
     let [MemoryOrigin::Global(global)] = set.origins[..] else {
+        // Not an error: no variable, hence no owning pointers.
         return BTreeSet::new();
     };
     let cells = owning_places(facts, global).filter(|place| place.class == holder);

@@ -71,6 +71,7 @@ impl Importer<'_> {
             }
             let search = self.search(&addresses, Some(variable));
             let Some(values) = search.values_unless_escaped() else {
+                // Not an error: other memory may hold the address.
                 return false;
             };
             values

@@ -174,6 +174,7 @@ impl PointsToCheck<'_> {
     /// Returns true if an alias set of the site's objects is reachable from memory without a site.
     fn is_reachable_from_outside(&self, site: AllocationSite) -> bool {
         let Some(own) = origin(site) else {
+            // Not an error: no alias set stands for the site.
             return false;
         };
         let sets = self.sets.alias_sets().map(|(id, _)| id);
